@@ -49,7 +49,8 @@ func uri(i int) string { return fmt.Sprintf("https://x.test/app/resources/%d", i
 func subscribers(b *testing.B, e *bridge.Engine, q *quiet, n int) {
 	for p := bridge.PortID(1); p <= bridge.PortID(n); p++ {
 		must(b, e.Open(0, p))
-		q.receive(b, e, p, `{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+		q.receive(b, e, p,
+			`{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
 		q.receive(b, e, p, `{"id":1,"method":"resources/subscribe","params":{"uri":"`+uri(0)+`"}}`)
 	}
 }
@@ -81,7 +82,8 @@ func BenchmarkPing(b *testing.B) {
 	}
 }
 
-// A touch of a URI with many subscribers; the goal is 300 µs for 1,000, without an allocation for any of them.
+// A touch of a URI with many subscribers; the goal is 300 µs for 1,000, without an allocation for
+// any of them.
 func BenchmarkTouchFanout(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -125,14 +127,16 @@ func BenchmarkSubscriptionMemory(b *testing.B) {
 		e, q := bench(b, 1)
 		for p := bridge.PortID(1); p <= 10; p++ {
 			must(b, e.Open(0, p))
-			q.receive(b, e, p, `{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+			q.receive(b, e, p,
+				`{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
 		}
 		for i := range n / 10 {
 			must(b, e.Register(0, bridge.Resource{URI: uri(i + 1), Name: "n", Size: -1}))
 		}
 		requests := make([][]byte, n/10)
 		for i := range requests {
-			requests[i] = message(`{"id":1,"method":"resources/subscribe","params":{"uri":"` + uri(i+1) + `"}}`)
+			requests[i] = message(`{"id":1,"method":"resources/subscribe","params":{"uri":"` +
+				uri(i+1) + `"}}`)
 		}
 		before := heap()
 		for p := bridge.PortID(1); p <= 10; p++ {
@@ -159,9 +163,10 @@ func heap() uint64 {
 
 // BenchmarkDecodeResources is what 10,000 resources cost when they arrive.
 func BenchmarkDecodeResources(b *testing.B) {
-	text := []byte(`{"uri":"https://x.test/item/1","name":"Item","title":"An item","description":"What is in the cart.",` +
-		`"mimeType":"application/json","annotations":{"audience":["assistant"],"priority":0.5,"lastModified":"2026-11-27"},` +
-		`"contentSchema":{"type":"object","properties":{"count":{"type":"integer"}}}}`)
+	text := []byte(
+		`{"uri":"https://x.test/item/1","name":"Item","title":"An item","description":"What is in the cart.",` +
+			`"mimeType":"application/json","annotations":{"audience":["assistant"],"priority":0.5,"lastModified":"2026-11-27"},` +
+			`"contentSchema":{"type":"object","properties":{"count":{"type":"integer"}}}}`)
 	for b.Loop() {
 		for range 10_000 {
 			if _, err := bridge.DecodeResource(text); err != nil {

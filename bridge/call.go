@@ -56,6 +56,9 @@ func (e *Engine) await(r *request, c *call) *wait {
 	return w
 }
 
+// request is what the answer to w needs of its request.
+func (w *wait) request() *request { return &request{port: w.port, id: w.id, modern: w.modern} }
+
 // wait returns the first of the port's waits with an id, or nil.
 func (p *port) wait(id wire.Value) *wait {
 	for _, w := range p.waits { // few: Limits.Calls, and the waits for consent
@@ -88,7 +91,8 @@ func (p *port) streamsOpening() (n int) {
 	return n
 }
 
-// finish ends a call and answers its waiting requests with err. A nil err means that they have their answers.
+// finish ends a call and answers its waiting requests with err. A nil err means that they have
+// their answers.
 func (e *Engine) finish(c *call, err *wire.Error) {
 	for _, w := range c.waits {
 		w.port.waits = remove(w.port.waits, w)
@@ -134,10 +138,12 @@ func (e *Engine) endCall(c *call) {
 	}
 }
 
-// maxFresh is the number of such reads under way at once. There are several, so that a slow one does not delay others.
+// maxFresh is the number of such reads under way at once. There are several, so that a slow one
+// does not delay others.
 const maxFresh = 4
 
-// beginRead asks the host. Later readers may share the read, unless Options.Several makes them fresh.
+// beginRead asks the host. Later readers may share the read, unless Options.Several makes them
+// fresh.
 func (e *Engine) beginRead(c *call, question op) {
 	e.joinable[c.uri] = c
 	e.queue.ops = append(e.queue.ops, question)
@@ -190,8 +196,8 @@ func (e *Engine) sealReads(uri string, entry *resource.Entry) {
 	}
 }
 
-// seal stops later readers from sharing a call: its resource has changed since the call began, and they must see the
-// change.
+// seal stops later readers from sharing a call: its resource has changed since the call began, and
+// they must see the change.
 func (e *Engine) seal(c *call) {
 	if e.joinable[c.uri] == c {
 		delete(e.joinable, c.uri)

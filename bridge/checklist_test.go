@@ -1,7 +1,8 @@
 package bridge_test
 
-// This test checks testdata/checklist.md: each row names proofs that exist, or the reason for having none. Whether a
-// proof proves its rule is for its reader to judge. "Not yet" is no reason: nothing would tell that it is over.
+// This test checks testdata/checklist.md: each row names proofs that exist, or the reason for
+// having none. Whether a proof proves its rule is for its reader to judge. "Not yet" is no reason:
+// nothing would tell that it is over.
 
 import (
 	"fmt"

@@ -45,7 +45,8 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 		}
 		e.finish(c, readError(string(r.Failure), e.expose(message, r)))
 	case r.Size > e.opt.Limits.ResultBytes:
-		e.finish(c, limited("Result too large", reasonResultSize, "maxBytes", e.opt.Limits.ResultBytes))
+		limit := e.opt.Limits.ResultBytes
+		e.finish(c, limited("Result too large", reasonResultSize, "maxBytes", limit))
 	default:
 		for _, w := range c.waits {
 			if c.kind == callTool {
@@ -58,9 +59,9 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 	}
 }
 
-// fits reports whether the contents suit the kind: a non-empty array for a read, a non-empty object for a tool, without
-// the members that only the engine writes. It trims white space. The contents may come from a page, so they must be
-// valid JSON to go into a message.
+// fits reports whether the contents suit the kind: a non-empty array for a read, a non-empty object
+// for a tool, without the members that only the engine writes. It trims white space. The contents
+// may come from a page, so they must be valid JSON to go into a message.
 func (k callKind) fits(r *Result) bool {
 	if r.Contents == nil || r.Sound {
 		return r.Size > 2
@@ -101,8 +102,8 @@ func (e *Engine) withhold(c *call, of Owner) {
 	}
 }
 
-// Progress passes on a tool's progress. It does nothing if the agent did not ask for progress, or if the port is not
-// writable: only the result matters.
+// Progress passes on a tool's progress. It does nothing if the agent did not ask for progress, or
+// if the port is not writable: only the result matters.
 func (e *Engine) Progress(now Time, id CallID, p Progress) {
 	e.enter(now)
 	defer e.drain()
@@ -119,8 +120,8 @@ func (e *Engine) Progress(now Time, id CallID, p Progress) {
 	}
 }
 
-// Wake reports that the host has a notification for a stream: the engine calls NextEvent as soon as the port accepts
-// more. It ignores a stream that has ended.
+// Wake reports that the host has a notification for a stream: the engine calls NextEvent as soon as
+// the port accepts more. It ignores a stream that has ended.
 func (e *Engine) Wake(now Time, id CallID) {
 	e.enter(now)
 	if s := e.streams[id]; s != nil {
@@ -130,8 +131,8 @@ func (e *Engine) Wake(now Time, id CallID) {
 	e.drain()
 }
 
-// Terminate ends a stream from the server's side: the agent gets the reason and then the result. It ignores a stream
-// that has ended.
+// Terminate ends a stream from the server's side: the agent gets the reason and then the result. It
+// ignores a stream that has ended.
 func (e *Engine) Terminate(now Time, id CallID, why *EventError) {
 	e.enter(now)
 	if s := e.streams[id]; s != nil {

@@ -47,17 +47,11 @@ func (e *Engine) consent(c *call, r Result) {
 	if c.kind == callSubscribe && !e.subscribed(w.port, c.uri) {
 		e.revoke(w.port, c.uri) // the agent has asked twice, and has one subscription
 	}
-	e.confirm(w)
+	e.confirm(w.request())
 }
 
-// confirm answers a subscribe or unsubscribe that the host has consented to.
-func (e *Engine) confirm(w *wait) {
-	q := request{port: w.port, id: w.id, modern: w.modern}
-	e.send(w.port, e.closeResult(&q, e.result(&q)))
-}
-
-// cancelPending ends a port's legacy subscribes to a URI that wait for consent: the agent unsubscribes, and its last
-// request counts.
+// cancelPending ends a port's legacy subscribes to a URI that wait for consent: the agent
+// unsubscribes, and its last request counts.
 func (e *Engine) cancelPending(p *port, uri string) {
 	for i := 0; i < len(p.waits); {
 		w := p.waits[i]
@@ -65,13 +59,13 @@ func (e *Engine) cancelPending(p *port, uri string) {
 			i++
 			continue
 		}
-		e.confirm(w)
+		e.confirm(w.request())
 		e.finish(w.call, nil)
 	}
 }
 
-// refuseConsent handles a refused Subscribe or Unsubscribe: a legacy agent gets err, a listen continues without the
-// URI.
+// refuseConsent handles a refused Subscribe or Unsubscribe: a legacy agent gets err, a listen
+// continues without the URI.
 func (e *Engine) refuseConsent(c *call, err *wire.Error) {
 	o := c.waits[0].opening
 	if o == nil {

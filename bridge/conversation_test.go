@@ -11,16 +11,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// TestConversations plays the conversations in testdata. Each file shows one rule or story: prose, then lines of input
-// to the engine, each followed by its output, indented. testdata/README.md explains the words.
+// TestConversations plays the conversations in testdata. Each file shows one rule or story: prose,
+// then lines of input to the engine, each followed by its output, indented. testdata/README.md
+// explains the words.
 func TestConversations(t *testing.T) {
 	script.Each(t, func(t *testing.T, file string) { script.Play(t, file, converse) })
 }
 
 // converse begins a conversation with an engine.
 func converse(s *script.Script) func(line string) {
-	c := &conversation{Script: s, told: map[bridge.CallID][]bridge.EventNote{}, cursor: map[bridge.CallID]string{}}
-	options := bridge.Options{Name: "page", Version: "1", Rule: bridge.Rule{Origin: "https://x.test"}}
+	c := &conversation{Script: s, told: map[bridge.CallID][]bridge.EventNote{},
+		cursor: map[bridge.CallID]string{}}
+	options := bridge.Options{Name: "page", Version: "1",
+		Rule: bridge.Rule{Origin: "https://x.test"}}
 	if asks := c.setOptions(&options); asks {
 		c.engine = bridge.New(options, asking{c})
 	} else {
@@ -33,19 +36,27 @@ func converse(s *script.Script) func(line string) {
 func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	c.T.Helper()
 	var skills bool
-	flags := map[string]*bool{"Skills": &skills, "NoSubscriptions": &o.NoSubscriptions, "ExposeErrors": &o.ExposeErrors, "Asks": &asks,
-		"AnyURI": &o.Rule.Any, "WebURI": &o.Rule.Web, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Several": &o.Several,
+	flags := map[string]*bool{"Skills": &skills, "NoSubscriptions": &o.NoSubscriptions,
+		"ExposeErrors": &o.ExposeErrors, "Asks": &asks,
+		"AnyURI": &o.Rule.Any, "WebURI": &o.Rule.Web, "Tools": &o.Tools,
+		"UnlistedTools": &o.UnlistedTools, "Several": &o.Several,
 		"Events": &o.Events}
-	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval, "ListInterval": &o.ListInterval,
-		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout, "AwaitTimeout": &o.AwaitTimeout,
+	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval,
+		"ListInterval": &o.ListInterval,
+		"ReadTimeout":  &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout,
+		"AwaitTimeout":      &o.AwaitTimeout,
 		"HeartbeatInterval": &o.HeartbeatInterval}
 	l := &o.Limits
-	numbers := map[string]*int{"UpdateBurst": &o.UpdateBurst, "PageSize": &o.PageSize, "PageBytes": &o.PageBytes,
-		"Limits.MessageBytes": &l.MessageBytes, "Limits.Depth": &l.Depth, "Limits.URIBytes": &l.URIBytes,
-		"Limits.Resources": &l.Resources, "Limits.Ports": &l.Ports, "Limits.Subscriptions": &l.Subscriptions,
-		"Limits.Listens": &l.Listens, "Limits.Calls": &l.Calls, "Limits.Tools": &l.Tools,
-		"Limits.ResultBytes": &l.ResultBytes, "Limits.IDBytes": &l.IDBytes, "Limits.UpdateRate": &l.UpdateRate,
-		"Limits.Streams": &l.Streams}
+	numbers := map[string]*int{"UpdateBurst": &o.UpdateBurst, "PageSize": &o.PageSize,
+		"PageBytes":           &o.PageBytes,
+		"Limits.MessageBytes": &l.MessageBytes, "Limits.Depth": &l.Depth,
+		"Limits.URIBytes":  &l.URIBytes,
+		"Limits.Resources": &l.Resources, "Limits.Ports": &l.Ports,
+		"Limits.Subscriptions": &l.Subscriptions,
+		"Limits.Listens":       &l.Listens, "Limits.Calls": &l.Calls, "Limits.Tools": &l.Tools,
+		"Limits.ResultBytes": &l.ResultBytes, "Limits.IDBytes": &l.IDBytes,
+		"Limits.UpdateRate": &l.UpdateRate,
+		"Limits.Streams":    &l.Streams}
 	for _, option := range c.Options {
 		flag, time, number := flags[option.Name], times[option.Name], numbers[option.Name]
 		switch {
@@ -66,7 +77,8 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	}
 	if skills {
 		const uri = "skill://x/live/SKILL.md"
-		o.Skills = []bridge.Skill{{URI: uri, Entry: `{"uri":"` + uri + `","frontmatter":{"name":"live"},"resources":[]}`,
+		o.Skills = []bridge.Skill{{URI: uri, Entry: `{"uri":"` + uri +
+			`","frontmatter":{"name":"live"},"resources":[]}`,
 			Contents: `[{"uri":"` + uri + `","text":"# Live"}]`}}
 	}
 	return asks
@@ -130,7 +142,8 @@ func (c *conversation) Watched(uri string, on bool) {
 }
 
 func (c *conversation) Events(call bridge.CallID, r bridge.EventRequest) {
-	line := fmt.Sprintf("events %d %s %s %s cursor %q", call, r.Method, r.Name, r.Arguments, r.Cursor)
+	line := fmt.Sprintf("events %d %s %s %s cursor %q", call, r.Method, r.Name, r.Arguments,
+		r.Cursor)
 	if r.MaxAge >= 0 {
 		line += fmt.Sprintf(" maxAge %d", r.MaxAge)
 	}
@@ -206,7 +219,8 @@ func (c *conversation) line(line string) {
 			c.Say("error: %v", err)
 		}
 	case "perport":
-		if err := e.Register(c.now, bridge.Resource{URI: first, Name: "n", PerPort: true}); err != nil {
+		if err := e.Register(c.now,
+			bridge.Resource{URI: first, Name: "n", PerPort: true}); err != nil {
 			c.Say("error: %v", err)
 		}
 	case "unregister":
@@ -222,7 +236,8 @@ func (c *conversation) line(line string) {
 	case "debugging":
 		e.ShowDebugging(bridge.PortID(number(first)))
 	case "restrict":
-		e.Restrict(bridge.PortID(number(first)), sightOf(func(uri string) bool { return strings.HasPrefix(uri, second) }))
+		e.Restrict(bridge.PortID(number(first)),
+			sightOf(func(uri string) bool { return strings.HasPrefix(uri, second) }))
 	case "close":
 		e.Close(c.now, bridge.PortID(number(first)))
 	case "block":
@@ -244,14 +259,16 @@ func (c *conversation) line(line string) {
 	case "meta":
 		c.meta = []byte(rest)
 	case "complete":
-		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second), Meta: c.meta})
+		e.Complete(c.now, bridge.CallID(number(first)),
+			bridge.Result{Contents: []byte(second), Meta: c.meta})
 		c.meta = nil
 	case "answer":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
 	case "refuse":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Refused: eventError(second)})
 	case "tell", "gap", "trouble":
-		id, n := bridge.CallID(number(first)), bridge.EventNote{Members: []byte(second), Gap: word == "gap"}
+		id, n := bridge.CallID(number(first)),
+			bridge.EventNote{Members: []byte(second), Gap: word == "gap"}
 		if word == "trouble" {
 			n = bridge.EventNote{Refused: eventError(second)}
 		}
@@ -284,7 +301,8 @@ func (c *conversation) line(line string) {
 		}
 	case "fail":
 		why, detail, _ := strings.Cut(second, " ")
-		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Failure: bridge.Failure(why), Detail: detail})
+		e.Complete(c.now, bridge.CallID(number(first)),
+			bridge.Result{Failure: bridge.Failure(why), Detail: detail})
 	case "at":
 		// Time passes as at a host: every deadline on the way is kept.
 		target := bridge.Time(number(first))
@@ -313,7 +331,8 @@ func (c *conversation) line(line string) {
 		}
 	case "stats":
 		s := e.Stats()
-		line := fmt.Sprintf("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d",
+		line := fmt.Sprintf(
+			"resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d",
 			s.Resources, s.Ports, s.Subscriptions, s.Listens, s.Calls, s.Watched, s.UnknownTouches)
 		if s.Events > 0 {
 			line += fmt.Sprintf(" streams %d events %d", s.Streams, s.Events)
@@ -324,8 +343,8 @@ func (c *conversation) line(line string) {
 	}
 }
 
-// message completes the short form of a message: it adds a missing jsonrpc. MODERN stands for the _meta of a modern
-// request, and DECLARES for a _meta that also declares the extension for events.
+// message completes the short form of a message: it adds a missing jsonrpc. MODERN stands for the
+// _meta of a modern request, and DECLARES for a _meta that also declares the extension for events.
 func message(short string) []byte {
 	short = strings.ReplaceAll(short, "DECLARES",
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+

@@ -11,11 +11,13 @@ type Resource = resource.Resource
 // A Rule sets which URIs a host admits.
 type Rule = resource.Rule
 
-// GatewayPath is the prefix of the paths that belong to a gateway at every origin: no page has a URI there.
+// GatewayPath is the prefix of the paths that belong to a gateway at every origin: no page has a
+// URI there.
 const GatewayPath = resource.GatewayPath
 
-// DecodeResource decodes a Resource from the JSON text of its members, which are named as in the IDL. It keeps no part
-// of text. The error is a *resource.Error, or a *wire.Error if text is not JSON.
+// DecodeResource decodes a Resource from the JSON text of its members, which are named as in the
+// IDL. It keeps no part of text. The error is a *resource.Error, or a *wire.Error if text is not
+// JSON.
 func DecodeResource(text []byte) (Resource, error) {
 	r := given{Resource{Size: -1}}
 	v, err := wire.Parse(text, 64)
@@ -72,8 +74,8 @@ func DecodeResource(text []byte) (Resource, error) {
 	return r.Resource, nil
 }
 
-// A given is a resource as a page gives it. Agents get the members that MCP defines, and no others: a strict client
-// refuses the list of all pages for one "audience":5.
+// A given is a resource as a page gives it. Agents get the members that MCP defines, and no others:
+// a strict client refuses the list of all pages for one "audience":5.
 type given struct{ Resource }
 
 // mended notes what agents do not get.
@@ -87,9 +89,10 @@ func (r *given) mended(member, why string) {
 	r.Mended += member + why
 }
 
-// known writes the members of an object that as returns: nil is for one that is unknown. Of two with one name it writes
-// the last. It reports whether all are valid.
-func (r *given) known(of string, v wire.Value, as func(key, m wire.Value) (wire.Value, bool)) (t wire.Text, ok bool) {
+// known writes the members of an object that as returns: nil is for one that is unknown. Of two
+// with one name it writes the last. It reports whether all are valid.
+func (r *given) known(of string, v wire.Value,
+	as func(key, m wire.Value) (wire.Value, bool)) (t wire.Text, ok bool) {
 	ok = v.Kind() == wire.Object
 	last := map[string]wire.Value{}
 	v.Members(func(key, m wire.Value) bool {
@@ -139,7 +142,9 @@ func (r *given) annotations(v wire.Value) (wire.Text, bool) {
 	return r.known("annotations", v, func(key, m wire.Value) (wire.Value, bool) {
 		switch {
 		case key.Is("audience"):
-			return m, isArrayOf(m, func(who wire.Value) bool { return who.Is("user") || who.Is("assistant") })
+			return m, isArrayOf(m, func(who wire.Value) bool {
+				return who.Is("user") || who.Is("assistant")
+			})
 		case key.Is("priority"):
 			return m, m.Kind() == wire.Number && resource.Within(string(m), "0", "1")
 		case key.Is("lastModified"):
@@ -147,7 +152,8 @@ func (r *given) annotations(v wire.Value) (wire.Text, bool) {
 			time := resource.DateTime(text)
 			if time == "" {
 				if ok {
-					r.mended("annotations.lastModified", " is left out: write a time with its offset, such as new Date().toISOString()")
+					r.mended("annotations.lastModified",
+						" is left out: write a time with its offset, such as new Date().toISOString()")
 				}
 				return wire.Value{}, ok
 			}
@@ -185,10 +191,11 @@ func count(v wire.Value, most int) (n int, ok bool) {
 	return int(i), true
 }
 
-// decodeSchema decodes a uriSchema. It may have properties of type string, number, integer, boolean, or
-// array of one of these, with enum, const, minimum, maximum, minLength, maxLength, minItems and maxItems,
-// and required and additionalProperties (a boolean). Values are not checked against anything else, and the
-// page is told: it must check them itself. A resource that nobody sees would help nobody.
+// decodeSchema decodes a uriSchema. It may have properties of type string, number, integer,
+// boolean, or array of one of these, with enum, const, minimum, maximum, minLength, maxLength,
+// minItems and maxItems, and required and additionalProperties (a boolean). Values are not checked
+// against anything else, and the page is told: it must check them itself. A resource that nobody
+// sees would help nobody.
 func (r *given) decodeSchema(v wire.Value) *resource.Schema {
 	s := &resource.Schema{}
 	v.Members(func(key, m wire.Value) bool {
@@ -227,7 +234,8 @@ func (r *given) decodeSchema(v wire.Value) *resource.Schema {
 			}
 		}
 		if ok {
-			s.Properties = append(s.Properties, resource.Property{Name: name, Required: true, MaxLength: -1, MaxItems: -1})
+			s.Properties = append(s.Properties,
+				resource.Property{Name: name, Required: true, MaxLength: -1, MaxItems: -1})
 		}
 		return true
 	})
@@ -256,7 +264,8 @@ func (r *given) decodeProperty(p *resource.Property, v wire.Value) {
 			item := resource.Property{Name: p.Name, MaxLength: -1}
 			r.decodeProperty(&item, m)
 			ok = !item.List
-			item.Required, item.List, item.MinItems, item.MaxItems = p.Required, p.List, p.MinItems, p.MaxItems
+			item.Required, item.List = p.Required, p.List
+			item.MinItems, item.MaxItems = p.MinItems, p.MaxItems
 			*p = item
 		case "enum", "const":
 			list := m
@@ -323,7 +332,8 @@ func decodeType(p *resource.Property, v wire.Value) (ok bool) {
 // annotation reports whether a JSON Schema keyword constrains nothing.
 func annotation(keyword string) bool {
 	switch keyword {
-	case "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "format":
+	case "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated",
+		"readOnly", "format":
 		return true
 	}
 	return false
@@ -337,7 +347,8 @@ func bound(v wire.Value) (string, bool) {
 	return string(v), true
 }
 
-// describe appends the entry of a resource in resources/list or, if key is "uriTemplate", in resources/templates/list.
+// describe appends the entry of a resource in resources/list or, if key is "uriTemplate", in
+// resources/templates/list.
 func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
 	t = t.Raw(`{"`).Raw(key).Raw(`":`).Str(uri).Raw(`,"name":`).Str(r.Name)
 	text := func(key, s string) {

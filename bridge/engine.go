@@ -6,78 +6,118 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// An Engine is one MCP server. Create it with New.
+// An Engine is one MCP server. Create it with New. Its methods run one after the other, on one
+// goroutine at a time: the host sees to that. This file has all that an engine remembers.
 type Engine struct {
+	// What New was given; never changed.
 	opt  Options
 	host Host
-	now  Time
+	asks bool // the host is a SubscriptionHost
+	// The same JSON for every session, written once by New. Capabilities begin after resources'
+	// subscribe.
+	capabilities, serverInfo, modernMeta wire.Text
 
-	registry *resource.Registry
-	ports    map[PortID]*port
-	order    []*port // all ports, each at its port.index
-	// restricted counts the ports with Restrict.
-	restricted int
-
-	watches map[string]*watch // by URI, with a subscription or watched by the host
-	// wide has watches of URIs under a template or a resource with parameters; under nil, of URIs without a resource
-	wide map[*resource.Entry][]*watch
-
-	calls    map[CallID]*call
-	joinable map[string]*call // by URI, the read that later readers may share
-	fresh    map[string]*freshReads
-	lastCall CallID
-
-	reads, toolCalls ages // reads also has the consents to subscriptions and the event requests
-	tools            []Tool
-	asks             bool // the host is a SubscriptionHost
-
-	updates   coalesce.Queue[*watch]
-	lists     coalesce.Queue[listKind]
-	list      [listKinds]coalesce.Item[listKind]
-	revision  [listKinds]int // counts the changes of each list
-	throttled []*port        // ports whose updates wait for their rate
-
+	// now is the latest time that a host has given. enter alone moves it, and never back.
+	now Time
+	// queue has what the host is still to be called for. It is empty between two turns.
 	queue queue
 	stats Stats
 
-	// The same JSON for every session. Capabilities begin after resources' subscribe.
-	capabilities, serverInfo, modernMeta wire.Text
+	// What the host offers: resources by register.go, and tools, ordered by name, by SetTools.
+	registry *resource.Registry
+	tools    []Tool
+	// revision counts the changes of each list. list and lists say when agents are told of the last
+	// one: list[k] is in lists while that is still to come. listchanged.go alone changes them.
+	revision [listKinds]int
+	list     [listKinds]coalesce.Item[listKind]
+	lists    coalesce.Queue[listKind]
 
-	hostWatches map[string]bool // URIs that the host watches; none in a page
+	// The open ports: Open adds to both, drop takes from both. A port is at its port.index of
+	// order.
+	ports map[PortID]*port
+	order []*port
+	// restricted counts the open ports that have a sight.
+	restricted int
+	// throttled has each port with port.throttled once: its next update or event waits for its
+	// rate.
+	throttled []*port
 
-	awaits     bool // requests wait for the host; never in a page
+	// watches has each URI with a subscription or in hostWatches, and no other. watch.go alone
+	// changes it and wide.
+	watches map[string]*watch
+	// wide has the watches under a template or a resource with parameters, by that entry; and under
+	// nil those without a resource. A watch is at its watch.index.
+	wide map[*resource.Entry][]*watch
+	// hostWatches are the URIs between Watch and Unwatch; none in a page.
+	hostWatches map[string]bool
+	// updates has the watches whose change is still to be told: each has an entry.
+	updates coalesce.Queue[*watch]
+
+	// calls are the questions under way: newCall adds, endCall and openStream remove. Each has one
+	// wait or more, and is in one of the three lists of ages: toolCalls has tool calls, awaiting
+	// the requests that wait for Await, and reads all others. lastCall is the newest id.
+	calls                      map[CallID]*call
+	reads, toolCalls, awaiting ages
+	lastCall                   CallID
+	// joinable has, by URI, the read that later readers may share: it has begun, and its resource
+	// has not changed since. seal removes it.
+	joinable map[string]*call
+	// fresh has the URIs with a fresh call under way.
+	fresh map[string]*freshReads
+
+	// awaits is set between Await and its end, at awaitUntil or later (awaitEnd); never in a page.
+	// Meanwhile requests are in awaiting.
+	awaits     bool
 	awaitUntil Time
-	awaiting   ages
 
-	streams map[CallID]*stream // of events; none in a page
-	beats   []*stream          // in the order of their heartbeats
+	// streams has the open event streams by the call that began each; none in a page. beats has the
+	// same, the one whose heartbeat is due first at the front. openStream adds, endStream removes.
+	streams map[CallID]*stream
+	beats   []*stream
 }
 
 // A port is one session: the state of one agent. It ends with the port.
 type port struct {
-	id       PortID
-	index    int    // in Engine.order
-	legacy   string // the version negotiated by initialize; "" before that
+	id    PortID
+	index int // in Engine.order
+
+	// Set before the first message (Restrict, ShowDebugging, ForgoSubscriptions), and kept.
+	sight     Sight // nil sees all
+	debugging bool  // it sees the tools with Tool.Debugging
+	forgoes   bool  // it has no subscriptions
+
+	// legacy is the version negotiated by initialize; "" before that. Modern requests leave it
+	// alone.
+	legacy string
+	// lists are the legacy session's: all of them, once it is initialized.
+	lists [listKinds]interest
+
+	// What the host has said last, by Writable and Hold. Updates are sent only while it is writable
+	// and not held; answers always.
 	writable bool
-	held     bool                // it accepts only answers and progress
-	lists    [listKinds]interest // legacy: all of them, once it is initialized
-	sight    Sight               // nil sees all
-	// debugging shows it the tools with Tool.Debugging.
-	debugging bool
-	forgoes   bool // subscriptions
+	held     bool
 
-	subscribed map[string]*sub // legacy: URI -> subscription
-	listens    []*listen
-	streams    []*stream // of events
-	openings   int       // listens that wait for consent
-	granted    int       // subscriptions of such listens that have consent
-	subs       []*sub    // all subscriptions, legacy and of listens, each at its portIndex
-	waits      []*wait
+	// What is open. Each subscription is in subs, at its portIndex: a legacy one also in
+	// subscribed, one of a listen also in listen.subs.
+	subs       []*sub
+	subscribed map[string]*sub // by URI
+	listens    []*listen       // acknowledged and not ended
+	streams    []*stream       // of events
+	// waits has each request without an answer once for each call that it waits for.
+	waits []*wait
+	// openings counts the listens that wait for consent, and granted the subscriptions of these
+	// that have it. They count against the limits, since they may open at any moment.
+	openings, granted int
 
-	first, last *sub // pending updates, in the order in which they were due
-	throttled   bool // in Engine.throttled
-	credit      int  // thousandths of an update that may be sent now
-	counted     Time // when credit was last brought up to date
+	// first to last are the subscriptions with an update that waits, in the order in which they
+	// fell due. While there is one, later updates wait behind it.
+	first, last *sub
+	// throttled is true while the port is in Engine.throttled.
+	throttled bool
+	// credit is in thousandths of an update: what was left at counted. spend alone brings it up to
+	// date, and it is never above one second's worth.
+	credit  int
+	counted Time
 }
 
 // A listKind is a list with list_changed notifications.
@@ -97,52 +137,66 @@ var listNames = [listKinds]struct{ flag, changed string }{
 
 // An interest is the interest of one session, or of one listen, in one list.
 type interest struct {
-	wanted bool
-	due    bool // a notification waits until the port is writable
-	seen   int  // the last revision announced to it; at first, the revision when it began
+	wanted bool // set once, by initialize or the filter
+	// due is true while an announcement waits until the port accepts it.
+	due bool
+	// seen is the last revision that was announced to it, or hidden from it (markSeen); at first
+	// the revision when it began. So what came before is never announced.
+	seen int
 }
 
-// A listen is one open subscriptions/listen: a stream of the changes that its filter names, each with its id.
+// A listen is one open subscriptions/listen: a stream of the changes that its filter names, each
+// with its id.
 type listen struct {
 	port  *port
 	id    wire.Value // verbatim; sent as the subscriptionId
-	subs  []*sub
+	subs  []*sub     // of the URIs that the port saw when it began
 	lists [listKinds]interest
 }
 
-// A watch is one URI that has a subscription or that the host watches.
+// A watch is one URI that has a subscription or that the host watches. It ends with the last of
+// these (unwatched), and outlives the resource.
 type watch struct {
-	uri   string
-	entry *resource.Entry // the URI's entry now; nil while it has none
-	subs  []*sub          // each at its watchIndex
+	uri string
+	// entry is what answers for the URI now, or nil. It is looked up again (rebind) whenever a
+	// resource comes or goes that could change it.
+	entry *resource.Entry
+	subs  []*sub // each at its watchIndex
+	// item is in Engine.updates while a change is still to be told.
 	item  coalesce.Item[*watch]
 	index int // its place in Engine.wide, if it is there
 }
 
-// A sub is one subscription to one URI: a legacy one, or one of a listen.
+// A sub is one subscription to one URI: a legacy one, or one of a listen. watch adds it to the
+// lists of its watch and of its port, and forget takes it out of both.
 type sub struct {
-	watch                 *watch
-	port                  *port
-	listen                *listen // nil for a legacy one
-	prev, next            *sub    // among the port's pending updates
+	watch  *watch
+	port   *port
+	listen *listen // nil for a legacy one
+	// waiting means that it is among its port's updates that wait, between prev and next.
+	prev, next            *sub
 	watchIndex, portIndex int32
 	waiting               bool
 }
 
-// A call is one question to the host, and the requests that its answer completes.
+// A call is one question to the host, and the requests that its answer completes. It ends once, by
+// endCall: with the answer, with its deadline, or with its last request.
 type call struct {
+	// Set when it is made. uri and entry are of a read (uri of a subscription, too): entry is what
+	// answered for the URI when the read began, and a read that has not begun follows it.
 	id       CallID
 	kind     callKind
-	uri      string          // of a read or a subscription
-	entry    *resource.Entry // of a read
-	tool     string          // of a tool call, its name
-	held     []byte          // of a request that waits for the host: its message
-	fresh    bool            // it is one of Engine.fresh
-	waits    []*wait
+	uri      string
+	entry    *resource.Entry
+	tool     string // of a tool call, its name
+	held     []byte // of callAwait, the message of its request
+	fresh    bool   // it is counted in Engine.fresh
 	deadline Time
 
+	waits []*wait // never empty between two turns; only a read may have several
+
 	ages        *ages // its list
-	older, next *call
+	older, next *call // its neighbours there
 }
 
 type callKind byte
@@ -157,7 +211,8 @@ const (
 	callAwait  // the host is not asked
 )
 
-// A wait is one request that a call answers. A listen that waits for consent has one for each URI, with one id.
+// A wait is one request that a call answers. A listen that waits for consent has one for each URI,
+// with one id. Nothing in it changes, except opening.left.
 type wait struct {
 	port     *port
 	call     *call
@@ -169,53 +224,71 @@ type wait struct {
 	final    bool       // an EventError has the code of the SEP, not of the sketch
 }
 
-// An opening is a listen whose URIs wait for the consent of a SubscriptionHost. After the last answer it is
-// acknowledged with the URIs that were not refused.
+// An opening is a listen whose URIs wait for the consent of a SubscriptionHost. After the last
+// answer it is acknowledged with the URIs that were not refused.
 type opening struct {
 	listen  *listen
 	uris    []string // the URIs that were not refused
-	granted []string // the URIs that the host has consented to
-	left    int      // missing answers
+	granted []string // the URIs that the host has consented to; counted in port.granted
+	left    int      // missing answers; 0 once it is over, also by abandon
 }
 
-// ages lists the calls under way, oldest first. All calls of one list have the same timeout, so the first expires next.
-// An ended call leaves immediately: one call that waits for a person would keep ten minutes of later ones listed.
+// ages lists the calls under way, oldest first. All calls of one list have the same timeout, so the
+// first expires next. An ended call leaves immediately: one call that waits for a person would keep
+// ten minutes of later ones listed.
 type ages struct{ first, last *call }
 
-// A freshReads has the reads of one URI that join no read that has begun (Options.Several): the number under way, and
-// the next one, which begins when one of them ends. All readers that come meanwhile share the next one: many agents
-// read at the same moment after a change, and the contents would otherwise be sent once for each.
+// A freshReads has the reads of one URI that join no read that has begun (Options.Several). All
+// readers that come meanwhile share the next one: many agents read at the same moment after a
+// change, and the contents would otherwise be sent once for each.
+//
+// Such an agent listens at one node and may read at another. There its read once joined an earlier
+// one that the touch had not reached: it got an old state, without a correction (TestRandomOrder).
+// Without any sharing, twenty agents that asked for 600 KB got no answer
+// (TestAgentsThatReadNothing).
 type freshReads struct {
-	running  int
+	running int // those that have begun: 1 to maxFresh
+	// next begins when one of them ends, with question; nil if nobody waits.
 	next     *call
 	question op
 }
 
 // A stream is one open events/stream: one more kind of listen, whose notifications are events.
+//
+// It takes each event from the host, and is not given it: a slow agent would have a queue of
+// outdated states. The host says only that there are events (Wake), and the engine asks when the
+// port takes more: 1,001 changes at once make 4 events (TestEventLimits).
 type stream struct {
-	port    *port
-	id      wire.Value // verbatim
-	call    CallID     // its name at the host
-	modern  bool
-	final   bool // its errors have the codes of the SEP
-	waiting bool // the host has a notification for it
-	asked   bool // an opNextEvent is queued
+	port   *port
+	id     wire.Value // verbatim
+	call   CallID     // its name at the host
+	modern bool
+	final  bool // its errors have the codes of the SEP
+	// waiting means that the host may have a notification for it; asked, that an opNextEvent is
+	// queued. asked is set only while waiting is.
+	waiting bool
+	asked   bool
 	beat    Time // when the next heartbeat is due
 }
 
-// A queue holds the engine's calls to its Host until drain makes them. So a Host call that enters the engine again
-// finds it in a consistent state, and the stack stays flat however often that happens. All messages share one buffer,
-// which is reused, so a touch allocates nothing per subscriber.
+// A queue holds the engine's calls to its Host until drain makes them. So a Host call that enters
+// the engine again finds it in a consistent state, and the stack stays flat however often that
+// happens. All messages share one buffer, which is reused, so a touch allocates nothing per
+// subscriber.
 type queue struct {
-	ops      []op
-	text     wire.Text
+	ops []op
+	// text has the messages of the opSends in ops, one after the other.
+	text wire.Text
+	// draining is true while drain is on the stack: only that one hands over.
 	draining bool
 
-	// drain swaps them with ops and text, so that the two it works through do not grow when the host calls the engine.
+	// drain swaps these with ops and text, so that the two it works through do not grow when the
+	// host calls the engine. Both are empty.
 	spareOps  []op
 	spareText wire.Text
 }
 
+// An op is one call to the host, or a piece of work that comes after such calls.
 type op struct {
 	kind     opKind
 	on       bool   // opWatched
@@ -225,7 +298,8 @@ type op struct {
 	hole     int    // opSend: the place of call's contents, if call is not 0
 	contents []byte // opSend, and the arguments of opTool
 	events   *EventRequest
-	request  Request // opRead; opTool uses its Key and Params, and the subscriptions' ops its URI
+	// request is of opRead. opTool uses its Key and Params, and the subscriptions' ops its URI.
+	request Request
 }
 
 type opKind byte
@@ -304,7 +378,8 @@ func New(o Options, host Host) *Engine {
 	return e
 }
 
-// extensions appends the extensions that are declared: events in two places, since ChatGPT looks at the second.
+// extensions appends the extensions that are declared: events in two places, since ChatGPT looks at
+// the second.
 func extensions(text wire.Text, o Options) wire.Text {
 	before := `,"extensions":{`
 	declare := func(key string) {
@@ -328,6 +403,7 @@ func extensions(text wire.Text, o Options) wire.Text {
 // Stats returns the engine's counters.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Resources, s.Ports, s.Calls, s.Watched = e.registry.Len(), len(e.ports), len(e.calls), len(e.watches)
+	s.Resources, s.Ports = e.registry.Len(), len(e.ports)
+	s.Calls, s.Watched = len(e.calls), len(e.watches)
 	return s
 }

@@ -59,7 +59,8 @@ func TestNothingIsSentToAPortThatClosesMeanwhile(t *testing.T) {
 	}
 }
 
-// Re-entry is queued, not nested: a host that answers every message with another request does not grow the stack.
+// Re-entry is queued, not nested: a host that answers every message with another request does not
+// grow the stack.
 func TestReentryIsIterative(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
 	depth, deepest, pings := 0, 0, 0
@@ -80,7 +81,8 @@ func TestReentryIsIterative(t *testing.T) {
 	}
 }
 
-// A call does the work that is due even if the timer is late: timers of a hidden tab fire once a second.
+// A call does the work that is due even if the timer is late: timers of a hidden tab fire once a
+// second.
 func TestACallDoesWhatIsDue(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
 	for range 10 { // more than a burst
@@ -88,7 +90,8 @@ func TestACallDoesWhatIsDue(t *testing.T) {
 	}
 	r.sent = nil
 	_ = e.Receive(1000, 1, []byte(`{"jsonrpc":"2.0","id":2,"method":"ping"}`))
-	if len(r.sent) != 2 || !strings.Contains(r.sent[0], "updated") || !strings.Contains(r.sent[1], `"id":2`) {
+	if len(r.sent) != 2 || !strings.Contains(r.sent[0], "updated") ||
+		!strings.Contains(r.sent[1], `"id":2`) {
 		t.Errorf("sent %q, want the update that was due, and then the answer", r.sent)
 	}
 }
@@ -110,7 +113,8 @@ func TestOversize(t *testing.T) {
 	if err := e.Oversize(0, 1, []byte(`{"id":5,"method":"ping","params":{"aaaa`)); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.sent) != 1 || !strings.Contains(r.sent[0], `"id":5`) || !strings.Contains(r.sent[0], "message_size") {
+	if len(r.sent) != 1 || !strings.Contains(r.sent[0], `"id":5`) ||
+		!strings.Contains(r.sent[0], "message_size") {
 		t.Errorf("sent %q", r.sent)
 	}
 	if e.Oversize(0, 9, nil) == nil {
@@ -149,25 +153,32 @@ func TestDecodeResource(t *testing.T) {
 	if _, err := DecodeResource([]byte(`{"uri":"u","name":"n","contentSchema":5}`)); err == nil {
 		t.Error("a schema that is no object is taken")
 	}
-	r, err = DecodeResource([]byte(`{"uri":"u","name":"n","icons":` + icons + `,"annotations":` + annotations + `}`))
-	if err != nil || string(r.Icons) != icons || string(r.Annotations) != annotations || r.Mended != "" {
+	r, err = DecodeResource(
+		[]byte(`{"uri":"u","name":"n","icons":` + icons + `,"annotations":` + annotations + `}`))
+	if err != nil || string(r.Icons) != icons || string(r.Annotations) != annotations ||
+		r.Mended != "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// Agents get the members that MCP defines alone, and times as clients take them.
 	for given, want := range map[string][2]string{
-		`"icons":[{"src":"a","x":1}]`: {`[{"src":"a"}]`, "icons.x is left out"}, `"icons":[]`: {`[]`, ""},
-		`"annotations":{"x":[]}`:                         {`{}`, "annotations.x is left out"},
-		`"annotations":{"lastModified":"2026-11-27"}`:    {`{"lastModified":"2026-11-27T00:00:00Z"}`, ""},
-		`"annotations":{"lastModified":"","priority":1}`: {`{"priority":1}`, "annotations.lastModified is left out"},
+		`"icons":[{"src":"a","x":1}]`: {`[{"src":"a"}]`, "icons.x is left out"},
+		`"icons":[]`:                  {`[]`, ""},
+		`"annotations":{"x":[]}`:      {`{}`, "annotations.x is left out"},
+		`"annotations":{"lastModified":"2026-11-27"}`: {`{"lastModified":"2026-11-27T00:00:00Z"}`,
+			""},
+		`"annotations":{"lastModified":"","priority":1}`: {`{"priority":1}`,
+			"annotations.lastModified is left out"},
 		`"_meta":{"a":"\ud83d","ui":{},"pagewire/tab":5,"io.modelcontextprotocol/x":1,"mcp.dev/a":1,"x.y/z":{"ui":1}}`: {
 			`{"a":"` + "\uFFFD" + `","x.y/z":{"ui":1}}`, "_meta.ui is left out"},
 		"\"_meta\":{\"a\u2028\":[\"\u0085é\u2029\"]}": {`{"a\u2028":["\u0085é\u2029"]}`, ""},
-		`"contentSchema":{"\ud83d":1}`:                {`{"pagewire/schema":{"` + "\uFFFD" + `":1}}`, ""},
-		`"_meta":{"\ud83d":1}`:                        {`{"` + "\uFFFD" + `":1}`, ""},
+		`"contentSchema":{"\ud83d":1}`: {`{"pagewire/schema":{"` + "\uFFFD" +
+			`":1}}`, ""},
+		`"_meta":{"\ud83d":1}`: {`{"` + "\uFFFD" + `":1}`, ""},
 		// Of two members with one name the last counts.
-		`"_meta":{"a":1,"b":2,"\u0061":3}`:                       {`{"b":2,"a":3}`, ""},
-		`"annotations":{"priority":0,"priority":1}`:              {`{"priority":1}`, ""},
-		`"icons":[{"src":"a","theme":"dark","src":"b"}]`:         {`[{"theme":"dark","src":"b"}]`, ""},
+		`"_meta":{"a":1,"b":2,"\u0061":3}`:          {`{"b":2,"a":3}`, ""},
+		`"annotations":{"priority":0,"priority":1}`: {`{"priority":1}`, ""},
+		`"icons":[{"src":"a","theme":"dark","src":"b"}]`: {`[{"theme":"dark","src":"b"}]`,
+			""},
 		`"_meta":{"ui":1,"ui":{},"traceparent":1,"pagewire":{}}`: {`{}`, "_meta.ui is left out"},
 		// Numbers that a double does not hold are null.
 		`"_meta":{"a":[1e999,-1E+400,1e308],"b":1e99,"c":"1e999"}`:  {`{"a":[null,null,null],"b":1e99,"c":"1e999"}`, ""},
@@ -175,14 +186,16 @@ func TestDecodeResource(t *testing.T) {
 		`"_meta":{"a":1e-999,"b":` + strings.Repeat("1", 310) + `}`: {`{"a":1e-999,"b":null}`, ""},
 	} {
 		r, err := DecodeResource([]byte(`{"uri":"u","name":"n",` + given + `}`))
-		if got := string(r.Icons) + string(r.Annotations) + string(r.Meta); err != nil || got != want[0] ||
+		if got := string(r.Icons) + string(r.Annotations) + string(r.Meta); err != nil ||
+			got != want[0] ||
 			!strings.Contains(r.Mended, want[1]) || (r.Mended == "") != (want[1] == "") {
 			t.Errorf("%s: %s, %q, %v", given, got, r.Mended, err)
 		}
 	}
 }
 
-// What registerResource accepts is registered and listed. js/test/page/registry.test.mjs reads the same vectors.
+// What registerResource accepts is registered and listed. js/test/page/registry.test.mjs reads the
+// same vectors.
 func TestAcceptedRegistrations(t *testing.T) {
 	text, err := os.ReadFile("testdata/registrations.jsonl")
 	if err != nil {
@@ -220,7 +233,8 @@ func TestAcceptedRegistrations(t *testing.T) {
 // An unlisted resource answers and can be replaced, and no list or list_changed shows it.
 func TestUnlisted(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
-	if err := e.Register(100, Resource{URI: "https://x.test/b", Name: "n", Unlisted: true}); err != nil {
+	if err := e.Register(100,
+		Resource{URI: "https://x.test/b", Name: "n", Unlisted: true}); err != nil {
 		t.Fatal(err)
 	}
 	e.Tick(1000)
@@ -239,7 +253,8 @@ func TestUnlisted(t *testing.T) {
 		t.Error("Replace must find b, and not c")
 	}
 	_ = e.Receive(3000, 1, []byte(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`))
-	if last := r.sent[len(r.sent)-1]; !strings.Contains(last, `{"uri":"https://x.test/b","name":"shown"`) ||
+	if last := r.sent[len(r.sent)-1]; !strings.Contains(last,
+		`{"uri":"https://x.test/b","name":"shown"`) ||
 		len(r.sent) != 3 {
 		t.Errorf("after Replace: %q", r.sent)
 	}
@@ -254,7 +269,8 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
-// Dismiss ends one session as Shutdown ends all, and Waits reports whether a session has an open request.
+// Dismiss ends one session as Shutdown ends all, and Waits reports whether a session has an open
+// request.
 func TestDismiss(t *testing.T) {
 	e, r := newRecorded(t, 2, "https://x.test/a")
 	if e.Waits(1) || e.Waits(3) {
@@ -276,18 +292,21 @@ func TestDismiss(t *testing.T) {
 	e.Dismiss(0, 3) // not open
 	e.Dismiss(0, 1)
 	if len(r.sent) != 3 || !strings.Contains(r.sent[0], `"id":"r","error"`) ||
-		!strings.Contains(r.sent[1], `"id":"l","result"`) || !strings.Contains(r.sent[2], `"requestId":"l"`) {
+		!strings.Contains(r.sent[1], `"id":"l","result"`) ||
+		!strings.Contains(r.sent[2], `"requestId":"l"`) {
 		t.Errorf("sent %q, want the read's error, the listen's result, its cancellation", r.sent)
 	}
-	if s := e.Stats(); s.Ports != 1 || s.Calls != 0 || s.Listens != 0 || s.Subscriptions != 1 || e.Waits(1) {
+	if s := e.Stats(); s.Ports != 1 || s.Calls != 0 || s.Listens != 0 || s.Subscriptions != 1 ||
+		e.Waits(1) {
 		t.Errorf("left: %+v", s)
 	}
 }
 
 // Agents get the JSON of a page's descriptors and tools, so only valid JSON may be accepted.
 func FuzzDescriptors(f *testing.F) {
-	f.Add([]byte(`{"uri":"https://a.example/{x}","name":"n","size":1,"annotations":{"priority":1},"_meta":{"a":1},` +
-		`"uriSchema":{"x":{"type":"integer","minimum":1}}}`))
+	f.Add([]byte(
+		`{"uri":"https://a.example/{x}","name":"n","size":1,"annotations":{"priority":1},"_meta":{"a":1},` +
+			`"uriSchema":{"x":{"type":"integer","minimum":1}}}`))
 	f.Add([]byte(`[{"name":"t","inputSchema":{"type":"object"}}]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if _, err := DecodeResource(text); err == nil && !json.Valid(text) {

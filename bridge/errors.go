@@ -5,8 +5,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// The engine's reasons in data.reason, by which programs tell its errors apart. The Reasons of package resource and the
-// Failures appear there too.
+// The engine's reasons in data.reason, by which programs tell its errors apart. The Reasons of
+// package resource and the Failures appear there too.
 const (
 	reasonTimeout       = "timeout"
 	reasonResultSize    = "result_size"
@@ -19,7 +19,8 @@ const (
 	reasonIDSize        = "id_size"
 )
 
-// A failure is an error whose value is its text. Package errors would bring in reflection, for its Is and As.
+// A failure is an error whose value is its text. Package errors would bring in reflection, for its
+// Is and As.
 type failure string
 
 func (f failure) Error() string { return string(f) }
@@ -28,8 +29,12 @@ func invalidParams(what string) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: "Invalid params: " + what}
 }
 
-// limited is the error for a request above a limit. MCP defines no code for it; TypeScript's server answers
-// InternalError, and so does the engine, with data that a program can read.
+func noSubscriptions() *wire.Error {
+	return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
+}
+
+// limited is the error for a request above a limit. MCP defines no code for it; TypeScript's server
+// answers InternalError, and so does the engine, with data that a program can read.
 func limited(message, reason, limit string, max int) *wire.Error {
 	data := reasonData(reason).Raw(`,"`).Raw(limit).Raw(`":`).Int(max).Raw(`}`)
 	return &wire.Error{Code: wire.InternalError, Message: message, Data: data}
@@ -42,8 +47,8 @@ func tooLarge(message, reason, limit string, max int) *wire.Error {
 	return err
 }
 
-// notFound is the error for a URI without a resource. Modern clients recognise it if its data is exactly {uri}, so data
-// must have no other member.
+// notFound is the error for a URI without a resource. Modern clients recognise it if its data is
+// exactly {uri}, so data must have no other member.
 func notFound(modern bool, uri string) *wire.Error {
 	e := &wire.Error{Code: wire.NotFoundLegacy, Message: "Resource not found"}
 	if modern {
@@ -62,12 +67,14 @@ func refused(modern bool, uri string, err error) *wire.Error {
 	case resource.BadCursor:
 		return &wire.Error{Code: wire.InvalidParams, Message: e.Message}
 	}
-	return &wire.Error{Code: wire.InvalidParams, Message: e.Message, Data: reasonData(string(e.Reason)).Raw(`}`)}
+	return &wire.Error{Code: wire.InvalidParams, Message: e.Message,
+		Data: reasonData(string(e.Reason)).Raw(`}`)}
 }
 
 // readError is the error of a failed read or tool call.
 func readError(reason, message string) *wire.Error {
-	return &wire.Error{Code: wire.InternalError, Message: message, Data: reasonData(reason).Raw(`}`)}
+	return &wire.Error{Code: wire.InternalError, Message: message,
+		Data: reasonData(reason).Raw(`}`)}
 }
 
 // reasonData begins the data of an error; a closing brace completes it.
@@ -77,7 +84,8 @@ func unknownTool(name string) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
 }
 
-// An EventError is an error of the events' methods. The engine chooses its code, since there are two sets of codes.
+// An EventError is an error of the events' methods. The engine chooses its code, since there are
+// two sets of codes.
 type EventError struct {
 	Kind    EventErrorKind
 	Message string
@@ -99,8 +107,8 @@ const (
 	EventCallback                   // data: reason
 )
 
-// eventErrors has each kind's name, its code in the SEP, and its code in the earlier sketch, which ChatGPT and the
-// servers of October 2026 use.
+// eventErrors has each kind's name, its code in the SEP, and its code in the earlier sketch, which
+// ChatGPT and the servers of October 2026 use.
 var eventErrors = [...]struct {
 	name         string
 	code, sketch int

@@ -2,8 +2,8 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// MCP Events (SEP-3415) in the engine: five methods, six notifications, and streams. The host has the catalogue. A
-// page's core has no events: see restrict.go.
+// MCP Events (SEP-3415) in the engine: five methods, six notifications, and streams. The host has
+// the catalogue. A page's core has no events: see restrict.go.
 
 // DeclaresEvents reports whether the params of a modern request declare the extension.
 func DeclaresEvents(params JSON) bool {
@@ -11,7 +11,8 @@ func DeclaresEvents(params JSON) bool {
 	return len(capabilities.Get("extensions").Get(wire.EventsExtension)) > 0
 }
 
-// events asks the host. A stream does not count against Limits.Calls, so it never keeps an agent from reading.
+// events asks the host. A stream does not count against Limits.Calls, so it never keeps an agent
+// from reading.
 func (e *Engine) events(r *request) *wire.Error {
 	q, bad := eventRequest(r)
 	if bad != "" {
@@ -37,7 +38,8 @@ func (e *Engine) events(r *request) *wire.Error {
 
 // eventRequest decodes the members of a request. A method may lack some of them.
 func eventRequest(r *request) (q EventRequest, bad string) {
-	q = EventRequest{Method: r.method, Port: r.port.id, Arguments: []byte("{}"), MaxAge: -1, TTL: -1}
+	q = EventRequest{Method: r.method, Port: r.port.id, MaxAge: -1, TTL: -1}
+	q.Arguments = []byte("{}")
 	p := r.params
 	if cursor := p.Get("cursor"); cursor.Kind() == wire.String {
 		if q.Cursor, _ = cursor.Text(); q.Cursor == "" {
@@ -96,8 +98,8 @@ func (e *Engine) answerEvents(c *call, r Result) {
 	case c.kind == callStream:
 		e.openStream(c, members)
 	default:
-		q := request{port: w.port, id: w.id, modern: w.modern}
-		e.send(w.port, e.closeResult(&q, e.result(&q).Bytes(members[1:len(members)-1])))
+		q := w.request()
+		e.send(w.port, e.closeResult(q, e.result(q).Bytes(members[1:len(members)-1])))
 		e.finish(c, nil)
 	}
 }
@@ -137,7 +139,9 @@ func (e *Engine) note(s *stream, method string, members []byte) {
 }
 
 // errorMembers are the members of a notification that carries an error.
-func (s *stream) errorMembers(x *EventError) wire.Text { return wire.Text(nil).Error(x.wire(s.final)) }
+func (s *stream) errorMembers(x *EventError) wire.Text {
+	return wire.Text(nil).Error(x.wire(s.final))
+}
 
 // pull queues the sending of a stream's next event, if the host has one.
 func (e *Engine) pull(s *stream) {
@@ -147,8 +151,8 @@ func (e *Engine) pull(s *stream) {
 	}
 }
 
-// nextEvent sends one event of a stream and queues the next one, because the port may be full by then. Each event
-// counts as an update against the port's rate.
+// nextEvent sends one event of a stream and queues the next one, because the port may be full by
+// then. Each event counts as an update against the port's rate.
 func (e *Engine) nextEvent(s *stream) {
 	s.asked = false
 	p := s.port
@@ -184,7 +188,8 @@ func (e *Engine) nextEvent(s *stream) {
 	e.pull(s)
 }
 
-// heartbeats queues the heartbeats that are due. All streams have one interval, so the first in the list is due first.
+// heartbeats queues the heartbeats that are due. All streams have one interval, so the first in the
+// list is due first.
 func (e *Engine) heartbeats() {
 	for len(e.beats) > 0 && e.beats[0].beat <= e.now {
 		s := e.beats[0]

@@ -34,10 +34,12 @@ func (s *shop) Watched(uri string, on bool) { fmt.Println("watched:", uri, on) }
 // An engine is called with the time, and calls its host: it starts nothing of its own.
 func Example() {
 	host := &shop{cart: "1 apple"}
-	host.engine = bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://shop.example"}}, host)
+	host.engine = bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://shop.example"}},
+		host)
 
 	const uri = "https://shop.example/cart"
-	if err := host.engine.Register(0, bridge.Resource{URI: uri, Name: "Cart", Size: -1}); err != nil {
+	if err := host.engine.Register(0,
+		bridge.Resource{URI: uri, Name: "Cart", Size: -1}); err != nil {
 		fmt.Println(err)
 	}
 	const agent = bridge.PortID(1)

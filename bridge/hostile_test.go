@@ -8,15 +8,17 @@ import (
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// With the sizes in this file, linear work ends immediately, and quadratic work does not end before the test's own time
-// limit. No test here reads a clock.
+// With the sizes in this file, linear work ends immediately, and quadratic work does not end before
+// the test's own time limit. No test here reads a clock.
 
 // Answered calls are not kept until an older one ends: a tool may wait ten minutes for a person.
 func TestEndedCallsAreNotKept(t *testing.T) {
 	e, _ := newRecorded(t, 1, "https://x.test/a", "https://x.test/b")
 	read := func(id int, uri string) {
-		_ = e.Receive(0, 1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":%q}}`,
-			id, uri))
+		_ = e.Receive(0, 1,
+			fmt.Appendf(nil,
+				`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":%q}}`,
+				id, uri))
 	}
 	read(1, "https://x.test/a") // never answered
 	for i := range 1000 {
@@ -39,7 +41,9 @@ func TestEndedCallsAreNotKept(t *testing.T) {
 
 // A listen takes time in proportion to its URIs.
 func TestListenOfManyURIs(t *testing.T) {
-	e := New(Options{Rule: Rule{Origin: "https://x.test"}, Limits: Limits{Subscriptions: -1, MessageBytes: -1}},
+	e := New(
+		Options{Rule: Rule{Origin: "https://x.test"},
+			Limits: Limits{Subscriptions: -1, MessageBytes: -1}},
 		&recorder{})
 	if err := e.Open(0, 1); err != nil {
 		t.Fatal(err)
@@ -57,8 +61,8 @@ func TestListenOfManyURIs(t *testing.T) {
 	}
 }
 
-// Many subscriptions to URIs without a resource do not slow down the registration of templates, and subscriptions to URIs
-// of one template come and go in linear time.
+// Many subscriptions to URIs without a resource do not slow down the registration of templates, and
+// subscriptions to URIs of one template come and go in linear time.
 func TestManyWatchesAndTemplates(t *testing.T) {
 	r := &recorder{}
 	e := New(Options{Rule: Rule{Origin: "https://x.test"}}, r)
@@ -72,7 +76,8 @@ func TestManyWatchesAndTemplates(t *testing.T) {
 			list = append(list, fmt.Sprintf(`"https://x.test/item/%d-%d"`, p, i))
 		}
 		_ = e.Receive(0, PortID(p),
-			[]byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourceSubscriptions":[`+strings.Join(list, ",")+`]}}}`))
+			[]byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{`+modernMeta+
+				`,"notifications":{"resourceSubscriptions":[`+strings.Join(list, ",")+`]}}}`))
 	}
 	if s := e.Stats(); s.Watched != ports*each {
 		t.Fatalf("%d watched", s.Watched)
@@ -99,7 +104,8 @@ func TestManyWatchesAndTemplates(t *testing.T) {
 func TestShutdownFromWithin(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
 	_ = e.Receive(0, 1,
-		[]byte(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourcesListChanged":true}}}`))
+		[]byte(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{`+modernMeta+
+			`,"notifications":{"resourcesListChanged":true}}}`))
 	_ = e.Receive(0, 1,
 		[]byte(`{"jsonrpc":"2.0","id":"r","method":"resources/read","params":{"uri":"https://x.test/a"}}`))
 	r.sent = nil
@@ -108,9 +114,12 @@ func TestShutdownFromWithin(t *testing.T) {
 		e.Shutdown(0)
 	}
 	e.Touch(0, "https://x.test/a")
-	if len(r.sent) != 4 || !strings.Contains(r.sent[1], `"shutdown"`) || !strings.Contains(r.sent[2], `"result"`) ||
+	if len(r.sent) != 4 || !strings.Contains(r.sent[1], `"shutdown"`) ||
+		!strings.Contains(r.sent[2], `"result"`) ||
 		!strings.Contains(r.sent[3], `cancelled`) {
-		t.Errorf("sent %q, want the update, the read's error, the listen's result and its cancellation", r.sent)
+		t.Errorf(
+			"sent %q, want the update, the read's error, the listen's result and its cancellation",
+			r.sent)
 	}
 	if s := e.Stats(); s.Ports+s.Subscriptions+s.Listens+s.Calls != 0 {
 		t.Errorf("left %+v", s)

@@ -11,8 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// check returns an error if the engine's state is inconsistent. It is called after every step of the fuzzer, when
-// nothing is under way.
+// check returns an error if the engine's state is inconsistent. It is called after every step of
+// the fuzzer, when nothing is under way.
 func (e *Engine) check() error {
 	if q := &e.queue; q.draining || len(q.ops) != 0 || len(q.text) != 0 {
 		return fmt.Errorf("the queue was not drained: %d", len(q.ops))
@@ -31,7 +31,8 @@ func (e *Engine) check() error {
 		legacy, waiting := 0, 0
 		for j, s := range p.subs {
 			w := s.watch
-			if int(s.portIndex) != j || s.port != p || int(s.watchIndex) >= len(w.subs) || w.subs[s.watchIndex] != s ||
+			if int(s.portIndex) != j || s.port != p || int(s.watchIndex) >= len(w.subs) ||
+				w.subs[s.watchIndex] != s ||
 				e.watches[w.uri] != w {
 				return fmt.Errorf("port %d: subscription to %s is out of place", p.id, w.uri)
 			}
@@ -46,7 +47,8 @@ func (e *Engine) check() error {
 			}
 		}
 		if legacy != len(p.subscribed) {
-			return fmt.Errorf("port %d: %d legacy subscriptions, %d known", p.id, legacy, len(p.subscribed))
+			return fmt.Errorf("port %d: %d legacy subscriptions, %d known", p.id, legacy,
+				len(p.subscribed))
 		}
 		var last *sub
 		for s := p.first; s != nil; s = s.next {
@@ -72,7 +74,8 @@ func (e *Engine) check() error {
 			}
 		}
 		if legacy+inListens != len(p.subs) {
-			return fmt.Errorf("port %d: %d subscriptions, of which %d legacy and %d of listens", p.id, len(p.subs),
+			return fmt.Errorf("port %d: %d subscriptions, of which %d legacy and %d of listens",
+				p.id, len(p.subs),
 				legacy, inListens)
 		}
 		if p.throttled != contains(e.throttled, p) {
@@ -95,10 +98,12 @@ func (e *Engine) check() error {
 			granted += len(o.granted)
 		}
 		if granted != p.granted {
-			return fmt.Errorf("port %d: %d consents of openings, counted %d", p.id, granted, p.granted)
+			return fmt.Errorf("port %d: %d consents of openings, counted %d", p.id, granted,
+				p.granted)
 		}
 		if p.subscriptions() > e.opt.Limits.Subscriptions {
-			return fmt.Errorf("port %d: %d subscriptions, more than the limit", p.id, p.subscriptions())
+			return fmt.Errorf("port %d: %d subscriptions, more than the limit", p.id,
+				p.subscriptions())
 		}
 		subs += len(p.subs)
 		listens += len(p.listens)
@@ -114,11 +119,13 @@ func (e *Engine) check() error {
 		streams += len(p.streams)
 	}
 	if streams != len(e.streams) || streams != len(e.beats) || streams != e.stats.Streams {
-		return fmt.Errorf("%d streams, %d by call, %d that beat, counted %d", streams, len(e.streams), len(e.beats),
+		return fmt.Errorf("%d streams, %d by call, %d that beat, counted %d", streams,
+			len(e.streams), len(e.beats),
 			e.stats.Streams)
 	}
 	if subs != e.stats.Subscriptions || listens != e.stats.Listens {
-		return fmt.Errorf("%d subscriptions and %d listens, counted %d and %d", subs, listens, e.stats.Subscriptions,
+		return fmt.Errorf("%d subscriptions and %d listens, counted %d and %d", subs, listens,
+			e.stats.Subscriptions,
 			e.stats.Listens)
 	}
 	for uri, w := range e.watches {
@@ -190,7 +197,8 @@ func contains[T comparable](list []T, x T) bool {
 	return false
 }
 
-// A world is an engine among random ports and a random host. It keeps its own record of requests and answers.
+// A world is an engine among random ports and a random host. It keeps its own record of requests
+// and answers.
 type world struct {
 	t      testing.TB
 	engine *Engine
@@ -212,24 +220,29 @@ type world struct {
 }
 
 var worldURIs = []string{
-	"https://x.test/a", "https://x.test/b", "https://x.test/item/1", "https://x.test/item/2", "https://x.test/q",
+	"https://x.test/a", "https://x.test/b", "https://x.test/item/1", "https://x.test/item/2",
+	"https://x.test/q",
 	"https://x.test/q?p=1", "https://evil.test/a", "nonsense",
 }
 
 // hidden is the prefix of the URIs that every third port does not see.
 const hidden = "https://x.test/item/"
 
-var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}", "https://x.test/{any}/1",
+var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}",
+	"https://x.test/{any}/1",
 	"https://x.test/item/1", "https://x.test/q", "https://evil.test/a", "https://x.test/{any}{?p}"}
 
 func newWorld(t testing.TB, data []byte) *world {
 	w := &world{
-		t: t, bytes: data, open: map[PortID]bool{}, asked: map[PortID]map[string]bool{}, begun: map[CallID]bool{},
-		due: map[*sub]Time{}, told: map[PortID]map[string]Time{}, blocked: map[PortID]bool{},
+		t: t, bytes: data, open: map[PortID]bool{}, asked: map[PortID]map[string]bool{},
+		begun: map[CallID]bool{},
+		due:   map[*sub]Time{}, told: map[PortID]map[string]Time{}, blocked: map[PortID]bool{},
 		news: map[CallID]int{},
 	}
-	o := Options{Events: true, HeartbeatInterval: 400, Rule: Rule{Origin: "https://x.test"}, Tools: true, ReadTimeout: 500, ToolTimeout: 900, AwaitTimeout: 700, PageSize: 2}
-	o.Limits = Limits{Ports: 6, Subscriptions: 6, Listens: 3, Streams: 2, Calls: 4, Resources: 6, UpdateRate: 3, MessageBytes: 4096,
+	o := Options{Events: true, HeartbeatInterval: 400, Rule: Rule{Origin: "https://x.test"},
+		Tools: true, ReadTimeout: 500, ToolTimeout: 900, AwaitTimeout: 700, PageSize: 2}
+	o.Limits = Limits{Ports: 6, Subscriptions: 6, Listens: 3, Streams: 2, Calls: 4, Resources: 6,
+		UpdateRate: 3, MessageBytes: 4096,
 		ResultBytes: 200}
 	var host Host = w
 	if w.byte()%2 == 0 {
@@ -363,7 +376,8 @@ func (w *world) Send(to PortID, m Message) {
 	if (v.Method == "") == (v.Result == nil && v.Error == nil) {
 		w.t.Fatalf("neither notification nor answer: %s", text)
 	}
-	if w.engine.ports[to].sight != nil && v.Error == nil && bytes.Contains(text, []byte(`"uri":"`+hidden)) {
+	if w.engine.ports[to].sight != nil && v.Error == nil &&
+		bytes.Contains(text, []byte(`"uri":"`+hidden)) {
 		w.t.Fatalf("a port is told of what it does not see: %s", text)
 	}
 	if w.blocked[to] && (v.Method == wire.EventsEvent || v.Method == wire.EventsHeartbeat) {
@@ -419,14 +433,17 @@ func (w *world) send() {
 		body = fmt.Sprintf(
 			`"method":"subscriptions/listen","params":{%s,"notifications":{"resourcesListChanged":%v,"toolsListChanged":true,"resourceSubscriptions":[%q,%q]}}`, modern, w.byte()%2 == 0, uri, pick(w, worldURIs))
 	case 10:
-		body = fmt.Sprintf(`"method":"subscriptions/listen","params":{%s,"notifications":{}}`, modern)
+		body = fmt.Sprintf(`"method":"subscriptions/listen","params":{%s,"notifications":{}}`,
+			modern)
 	case 11:
 		body = `"method":"resources/list"`
 	case 12:
 		body = fmt.Sprintf(`"method":"tools/call","params":{%s,"name":"t"}`, modern)
 	case 13: // cancel something
 		target := 1 + int(w.byte())%w.nextID
-		text := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, target)
+		text := fmt.Sprintf(
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`,
+			target)
 		delete(w.asked[p], fmt.Sprint(target)) // nothing more may come for it
 		w.receive(p, text)
 		return
@@ -438,7 +455,8 @@ func (w *world) send() {
 		id = fmt.Sprint(target)
 		body = `"method":"ping"`
 	default:
-		garbage := []string{`{`, `[]`, `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","method":"x"}`, `null`,
+		garbage := []string{`{`, `[]`, `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","method":"x"}`,
+			`null`,
 			`{"jsonrpc":"2.0","result":1}`}
 		w.receive(p, pick(w, garbage))
 		return
@@ -470,7 +488,8 @@ func (w *world) step() {
 		}
 	case 22:
 		if len(w.streams) > 0 && w.byte()%4 == 0 {
-			w.engine.Terminate(w.now, pick(w, w.streams), &EventError{Kind: EventForbidden, Message: "m"})
+			w.engine.Terminate(w.now, pick(w, w.streams),
+				&EventError{Kind: EventForbidden, Message: "m"})
 		}
 	case 0:
 		w.last++
@@ -479,7 +498,8 @@ func (w *world) step() {
 			delete(w.open, w.last)
 			w.last--
 		} else if w.last%3 == 0 {
-			w.engine.Restrict(w.last, sight(func(uri string) bool { return !strings.HasPrefix(uri, hidden) }))
+			w.engine.Restrict(w.last,
+				sight(func(uri string) bool { return !strings.HasPrefix(uri, hidden) }))
 		}
 	case 1:
 		if p := w.port(); w.byte()%4 == 0 {
@@ -535,7 +555,8 @@ func (w *world) step() {
 		w.now += Time(w.byte())
 		w.engine.Tick(w.now)
 	case 13:
-		tools := []Tool{{Name: "t", JSON: []byte(`{"name":"t"}`)}, {Name: "u", JSON: []byte(`{"name":"u"}`)}}
+		tools := []Tool{{Name: "t", JSON: []byte(`{"name":"t"}`)},
+			{Name: "u", JSON: []byte(`{"name":"u"}`)}}
 		_ = w.engine.SetTools(w.now, tools[:1+w.byte()%2])
 	case 14:
 		w.now += Time(w.byte() % 8)
@@ -560,8 +581,8 @@ func (w *world) pass() {
 	}
 }
 
-// settle makes all ports writable and lets all time pass. It checks that the last changes were announced and that
-// nothing waits any more.
+// settle makes all ports writable and lets all time pass. It checks that the last changes were
+// announced and that nothing waits any more.
 func (w *world) settle() {
 	for p := range w.blocked {
 		w.blocked[p] = false
@@ -583,7 +604,8 @@ func (w *world) settle() {
 	for uri, watch := range w.engine.watches {
 		for _, s := range watch.subs {
 			if when, ok := w.due[s]; ok && w.told[s.port.id][uri] < when {
-				w.t.Fatalf("the last change of %s, at %d, was not announced to port %d", uri, when, s.port.id)
+				w.t.Fatalf("the last change of %s, at %d, was not announced to port %d", uri, when,
+					s.port.id)
 			}
 		}
 	}
@@ -648,7 +670,8 @@ func TestRandomSteps(t *testing.T) {
 		messages += w.messages
 	}
 	if messages < steps/10 {
-		t.Errorf("%d steps caused only %d messages: the steps do not reach the engine", steps, messages)
+		t.Errorf("%d steps caused only %d messages: the steps do not reach the engine", steps,
+			messages)
 	}
 }
 

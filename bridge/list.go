@@ -5,8 +5,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// maxPages bounds the number of pages of a list that are full by entries, and of pages that are full by bytes: the
-// TypeScript client gives up after 64 pages. If entries of 256 KiB leave a quarter of pages of 1 MiB empty, a list has
+// maxPages bounds the number of pages of a list that are full by entries, and of pages that are
+// full by bytes: the TypeScript client gives up after 64 pages. If entries of 256 KiB leave a
+// quarter of pages of 1 MiB empty, a list has
 // 56. A gateway takes 64 MiB from all its pages, which makes pages of 3 MiB; the Go client reads 16 MiB.
 const maxPages = 24
 
@@ -18,7 +19,8 @@ type page struct {
 	size, bytes int // its bounds
 }
 
-// newPage begins a page after text. The whole list has the given number of entries, of that many bytes together.
+// newPage begins a page after text. The whole list has the given number of entries, of that many
+// bytes together.
 func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
 	return &page{
 		text: text, first: len(text),
@@ -26,7 +28,8 @@ func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
 	}
 }
 
-// add keeps the text with one more entry if it fits, and reports whether it does. The first entry always fits.
+// add keeps the text with one more entry if it fits, and reports whether it does. The first entry
+// always fits.
 func (p *page) add(text wire.Text) bool {
 	if p.count > 0 && (p.count == p.size || len(text)-p.first > p.bytes) {
 		return false
@@ -49,7 +52,9 @@ func cursorOf(r *request) (string, *wire.Error) {
 	return cursor, nil
 }
 
-func (e *Engine) listResources(r *request) *wire.Error { return e.listing(r, `"resources":`, false) }
+func (e *Engine) listResources(r *request) *wire.Error {
+	return e.listing(r, `"resources":`, false)
+}
 
 func (e *Engine) listTemplates(r *request) *wire.Error {
 	return e.listing(r, `"resourceTemplates":`, true)

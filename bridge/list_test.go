@@ -54,11 +54,13 @@ type listed struct {
 // page asks for one page of the list of "resources", "resourceTemplates" or "tools".
 func (l *lister) page(what, cursor string) (p listed) {
 	l.t.Helper()
-	method := map[string]string{"resources": "resources/list", "resourceTemplates": "resources/templates/list",
-		"tools": "tools/list"}[what]
+	method := map[string]string{"resources": "resources/list",
+		"resourceTemplates": "resources/templates/list",
+		"tools":             "tools/list"}[what]
 	text, _ := json.Marshal(map[string]string{"cursor": cursor})
 	l.answer = nil
-	_ = l.engine.Receive(0, 1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, text))
+	_ = l.engine.Receive(0, 1,
+		fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, text))
 	var m struct {
 		Result map[string]json.RawMessage
 		Error  struct{ Code int }
@@ -75,14 +77,15 @@ func (l *lister) page(what, cursor string) (p listed) {
 	fatal(l.t, json.Unmarshal(m.Result[what], &entries))
 	p.bytes = len(m.Result[what]) - len("[]")
 	for _, e := range entries {
-		p.names = append(p.names, map[string]string{"resources": e.URI, "resourceTemplates": e.URITemplate,
-			"tools": e.Name}[what])
+		p.names = append(p.names,
+			map[string]string{"resources": e.URI, "resourceTemplates": e.URITemplate,
+				"tools": e.Name}[what])
 	}
 	return p
 }
 
-// A list of any size has at most the 64 pages that the TypeScript client follows. A page has at most 1 MiB, or the part
-// of a larger list that maxPages requires. Each resource is listed once.
+// A list of any size has at most the 64 pages that the TypeScript client follows. A page has at
+// most 1 MiB, or the part of a larger list that maxPages requires. Each resource is listed once.
 func TestAListIsFewPages(t *testing.T) {
 	const large = 255 << 10
 	for name, list := range map[string]struct{ many, bytes, large int }{
@@ -128,12 +131,13 @@ func TestAListIsFewPages(t *testing.T) {
 
 func number(i int) string { return fmt.Sprintf("https://x.test/%06d", i) }
 
-// FuzzList follows a list while the host changes it by data. A resource that stays is listed exactly once, and none
-// more often than it was registered. Each page is within its bounds, and only the last may be empty. Any text is
-// accepted as a cursor, or refused with -32602.
+// FuzzList follows a list while the host changes it by data. A resource that stays is listed
+// exactly once, and none more often than it was registered. Each page is within its bounds, and
+// only the last may be empty. Any text is accepted as a cursor, or refused with -32602.
 func FuzzList(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, cursor := range []string{"", "r", "r1", "r0", "r01", "rA", "r-1", "r+1", "r1z141z3", "rzzzzzzzzzzzzz", "t1",
+	for _, cursor := range []string{"", "r", "r1", "r0", "r01", "rA", "r-1", "r+1", "r1z141z3",
+		"rzzzzzzzzzzzzz", "t1",
 		"n", "nb",
 		"\x00", "r1\n", "ü"} {
 		data := make([]byte, 300)
@@ -170,7 +174,8 @@ type followed struct {
 }
 
 func newFollowed(l *lister) *followed {
-	f := &followed{lister: l, constant: map[string]bool{}, seen: map[string]int{}, added: map[string]int{},
+	f := &followed{lister: l, constant: map[string]bool{}, seen: map[string]int{},
+		added: map[string]int{},
 		sizes: map[string]int{}}
 	for i := range byte(20) {
 		f.put(i, i*7)
@@ -212,7 +217,8 @@ func (f *followed) follow() {
 	}
 	for _, uri := range p.names {
 		if f.seen[uri]++; f.seen[uri] > f.added[uri] {
-			f.t.Fatalf("%s was registered %d times, and listed %d times", uri, f.added[uri], f.seen[uri])
+			f.t.Fatalf("%s was registered %d times, and listed %d times", uri, f.added[uri],
+				f.seen[uri])
 		}
 	}
 	f.cursor, f.over = p.next, p.next == ""

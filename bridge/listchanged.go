@@ -39,8 +39,8 @@ func (e *Engine) markSeen(i *interest, kind listKind) {
 	}
 }
 
-// announceList notifies the sessions that asked for changes of the list: legacy ones by initialize, listens by their
-// filter. Sessions that began after the change have listed the new state.
+// announceList notifies the sessions that asked for changes of the list: legacy ones by initialize,
+// listens by their filter. Sessions that began after the change have listed the new state.
 func (e *Engine) announceList(kind listKind) {
 	announce := func(p *port, l *listen, i *interest) {
 		if !i.wanted || i.seen == e.revision[kind] {

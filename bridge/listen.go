@@ -11,8 +11,9 @@ func (p *port) listening(id wire.Value) *listen {
 	return nil
 }
 
-// acknowledge begins the stream of a listen. It calls the host before the agent gets the message: a page whose core is
-// elsewhere reports changes only of watched resources, and its next change may come right after the acknowledgement.
+// acknowledge begins the stream of a listen. It calls the host before the agent gets the message: a
+// page whose core is elsewhere reports changes only of watched resources, and its next change may
+// come right after the acknowledgement.
 func (e *Engine) acknowledge(l *listen, uris []string) {
 	p := l.port
 	p.listens = append(p.listens, l)
@@ -60,8 +61,8 @@ func (e *Engine) complete(l *listen) {
 	e.send(l.port, l.meta(text).Raw(`}}`))
 }
 
-// closeListen ends a listen from the server's side: the result, then the cancellation. The other order makes the
-// TypeScript client close with an error.
+// closeListen ends a listen from the server's side: the result, then the cancellation. The other
+// order makes the TypeScript client close with an error.
 func (e *Engine) closeListen(l *listen) {
 	e.complete(l)
 	text := e.begin().Notification(wire.Cancelled).Raw(`{"requestId":`)
@@ -69,7 +70,8 @@ func (e *Engine) closeListen(l *listen) {
 	e.unlisten(l)
 }
 
-// begin appends the beginning of a notification on the stream; a comma and more members, or "}}", complete it.
+// begin appends the beginning of a notification on the stream; a comma and more members, or "}}",
+// complete it.
 func (l *listen) begin(text wire.Text, method string) wire.Text {
 	return l.meta(text.Notification(method).Raw(`{`))
 }

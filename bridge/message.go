@@ -2,7 +2,8 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// message handles one message. It answers a request exactly once, now or after the host has answered.
+// message handles one message. It answers a request exactly once, now or after the host has
+// answered.
 func (e *Engine) message(p *port, text []byte) {
 	m, err := wire.Decode(text, e.opt.Limits.Depth)
 	switch {
@@ -23,8 +24,8 @@ func (e *Engine) message(p *port, text []byte) {
 		return
 	}
 	if p.outstanding(m.ID) {
-		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: the id of a request that " +
-			"is not answered yet"})
+		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest,
+			Message: "Invalid request: the id of a request that is not answered yet"})
 		return
 	}
 	h, err := e.era(&r, m.Method)
@@ -82,8 +83,8 @@ func (e *Engine) lookup(name string) method {
 	return method{}
 }
 
-// era decides the era of a request: modern exactly if its _meta claims a version. Each request is judged on its own, so
-// both eras may share a port.
+// era decides the era of a request: modern exactly if its _meta claims a version. Each request is
+// judged on its own, so both eras may share a port.
 func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 	h := e.lookup(name)
 	unknown := &wire.Error{Code: wire.MethodNotFound, Message: "Method not found"}
@@ -97,11 +98,13 @@ func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 			return h, invalidParams(wire.MetaVersion + " must be a string")
 		case meta.Get(wire.MetaCapabilities).Kind() != wire.Object:
 			return h, invalidParams(wire.MetaCapabilities + " must be an object")
-		case info.Kind() > wire.Null && (info.Get("name").Kind() != wire.String || info.Get("version").Kind() != wire.String):
+		case info.Kind() > wire.Null &&
+			(info.Get("name").Kind() != wire.String || info.Get("version").Kind() != wire.String):
 			return h, invalidParams(wire.MetaClientInfo + " must have a name and a version")
 		case !version.Is(wire.Modern):
-			data := wire.Text(`{"supported":["` + wire.Modern + `"],"requested":`).Bytes(version).Raw(`}`)
-			return h, &wire.Error{Code: wire.UnsupportedVersion, Message: "Unsupported protocol version", Data: data}
+			data := wire.Text(`{"supported":["` + wire.Modern + `"],"requested":`).Bytes(version)
+			return h, &wire.Error{Code: wire.UnsupportedVersion,
+				Message: "Unsupported protocol version", Data: data.Raw(`}`)}
 		case !h.modern:
 			return h, unknown
 		}
@@ -113,8 +116,8 @@ func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 	case name == wire.Discover || name == wire.Listen:
 		return h, invalidParams("_meta must have " + wire.MetaVersion)
 	case r.port.legacy == "":
-		return h, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: neither initialized nor claiming " +
-			"a protocol version"}
+		return h, &wire.Error{Code: wire.InvalidRequest,
+			Message: "Invalid request: neither initialized nor claiming a protocol version"}
 	case !h.legacy:
 		return h, unknown
 	}
@@ -126,8 +129,8 @@ func (p *port) outstanding(id wire.Value) bool {
 	return p.wait(id) != nil || p.listening(id) != nil || restricts && p.streaming(id) != nil
 }
 
-// hold reports whether a request waits for the host. Of one port as many wait as fit into one message of the largest
-// size: with more, all of the port go on.
+// hold reports whether a request waits for the host. Of one port as many wait as fit into one
+// message of the largest size: with more, all of the port go on.
 func (e *Engine) hold(r *request, text []byte) bool {
 	switch r.method {
 	case wire.Initialize, wire.Ping, wire.Discover:
@@ -147,8 +150,8 @@ func (e *Engine) hold(r *request, text []byte) bool {
 	return true
 }
 
-// proceed handles the requests that wait, in order: while Await is on, those of one port, or with nil those that have
-// waited long enough; then all.
+// proceed handles the requests that wait, in order: while Await is on, those of one port, or with
+// nil those that have waited long enough; then all.
 func (e *Engine) proceed(only *port) {
 	awaits := e.awaits
 	e.awaits = false

@@ -8,54 +8,58 @@ type Options struct {
 	Instructions string
 	// Rule sets which URIs may be registered and read.
 	Rule Rule
-	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
-	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
+	// NoSubscriptions switches subscriptions off: the capability is not declared,
+	// resources/subscribe is MethodNotFound, and a listen is acknowledged without
+	// resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
-	// Several means that several engines serve the same agents. A modern agent may use another engine with each
-	// request, and may learn of a change there before this engine does. So its reads never join a read that has begun,
-	// and the engine also asks the host for reads of URIs without a resource.
+	// Several means that several engines serve the same agents. A modern agent may use another
+	// engine with each request, and may learn of a change there before this engine does. So its
+	// reads never join a read that has begun, and the engine also asks the host for reads of URIs
+	// without a resource.
 	Several bool
 	// Tools offers the tools of the host, which must be a ToolHost.
 	Tools bool
-	// UnlistedTools means that the host has tools that it does not list. The engine passes it calls of any name, and it
-	// answers NotFound for a tool that does not exist.
+	// UnlistedTools means that the host has tools that it does not list. The engine passes it calls
+	// of any name, and it answers NotFound for a tool that does not exist.
 	UnlistedTools bool
 	// Events offers MCP Events of the host, which must be an EventHost. A page's core has none.
 	Events bool
-	// HeartbeatInterval is the time between two heartbeats of an event stream. Default 15,000 ms: clients give up after
-	// a minute.
+	// HeartbeatInterval is the time between two heartbeats of an event stream. Default 15,000 ms:
+	// clients give up after a minute.
 	HeartbeatInterval Time
 	// Skills are served to agents. Default none.
 	Skills []Skill
-	// ExposeErrors shows agents the host's Detail of a failed read. It is off because a page's messages may hold
-	// secrets.
+	// ExposeErrors shows agents the host's Detail of a failed read. It is off because a page's
+	// messages may hold secrets.
 	ExposeErrors bool
-	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
-	// host whose resources are coalesced already.
+	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative
+	// means none, for a host whose resources are coalesced already.
 	UpdateInterval Time
-	// UpdateBurst is the number of changes of one URI in quick succession that are announced immediately, one by one. A
-	// longer series is announced once per UpdateInterval. Default 3: one action of a person rarely makes more. A
-	// resource's own interval allows no burst.
+	// UpdateBurst is the number of changes of one URI in quick succession that are announced
+	// immediately, one by one. A longer series is announced once per UpdateInterval. Default 3: one
+	// action of a person rarely makes more. A resource's own interval allows no burst.
 	UpdateBurst int
 	// ListInterval is the least time between two list_changed. Default 16 ms; negative means none.
 	ListInterval Time
-	// ReadTimeout is how long a read, or the consent to a subscription, may take. Default 30,000 ms.
+	// ReadTimeout is how long a read, or the consent to a subscription, may take. Default 30,000
+	// ms.
 	ReadTimeout Time
-	// AwaitTimeout is how long requests wait for a host that does not know yet what it offers (Engine.Await). Default
-	// 2,000 ms.
+	// AwaitTimeout is how long requests wait for a host that does not know yet what it offers
+	// (Engine.Await). Default 2,000 ms.
 	AwaitTimeout Time
 	// ToolTimeout is how long a tool may take. Default 600,000 ms: some ask a person.
 	ToolTimeout Time
-	// PageSize and PageBytes bound one page of a listing: the number of resources, or tools, and their size as JSON
-	// text. A page holds at least one, and more than these if the list would otherwise have too many pages. Default
-	// 200, and 1 MiB.
+	// PageSize and PageBytes bound one page of a listing: the number of resources, or tools, and
+	// their size as JSON text. A page holds at least one, and more than these if the list would
+	// otherwise have too many pages. Default 200, and 1 MiB.
 	PageSize, PageBytes int
 	// Limits bound the memory that ports and hosts can take.
 	Limits Limits
 }
 
-// A Skill is a text for models that an engine serves (SEP-2640): skills/list and skills/get describe it, and
-// resources/read gives it. It never changes while the engine lives. The core of a page has none: see restrict.go.
+// A Skill is a text for models that an engine serves (SEP-2640): skills/list and skills/get
+// describe it, and resources/read gives it. It never changes while the engine lives. The core of a
+// page has none: see restrict.go.
 type Skill struct {
 	// URI is that of its SKILL.md: skill://AUTHORITY/NAME/SKILL.md.
 	URI string
@@ -79,7 +83,8 @@ type Limits struct {
 	Calls         int // of one port: reads, tool calls and consents under way. Default 64
 	Tools         int // of the host. Default 1,000
 	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
-	UpdateRate    int // updates per second on one port, over all URIs; also the largest burst. Default 1,000
+	// updates per second on one port, over all URIs; also the largest burst. Default 1,000
+	UpdateRate int
 }
 
 func (o Options) withDefaults() Options {

@@ -1,8 +1,8 @@
 package bridge_test
 
-// The oracle holds all messages of the engine, in all conversations, against MCP's rules for every server. It reads the
-// transcripts with encoding/json and knows nothing of the engine. So an expected line that -update wrote can be wrong
-// only if the oracle is wrong too.
+// The oracle holds all messages of the engine, in all conversations, against MCP's rules for every
+// server. It reads the transcripts with encoding/json and knows nothing of the engine. So an
+// expected line that -update wrote can be wrong only if the oracle is wrong too.
 //
 // It does not judge whether an answer is the right one: the conversations do that.
 
@@ -27,7 +27,8 @@ const (
 
 func TestAllThatTheEngineSaysIsWellFormed(t *testing.T) { wellFormed(t, "testdata", 100) }
 
-// wellFormed checks an engine's messages in the conversations of a directory: at least so many as least says.
+// wellFormed checks an engine's messages in the conversations of a directory: at least so many as
+// least says.
 func wellFormed(t *testing.T, dir string, least int) {
 	t.Helper()
 	said := 0
@@ -70,7 +71,8 @@ type session struct {
 	nonsense    int                // unanswered messages that only an error can answer
 	listens     map[string]*stream // by id: open
 	events      map[string]bool    // by id: streams of events, and whether they are active
-	ended       map[string]bool    // listens that a result has ended, and that the server may cancel
+	// listens that a result has ended, and that the server may cancel
+	ended map[string]bool
 }
 
 type asked struct {
@@ -134,8 +136,9 @@ func (o *oracle) transcript(text string) []string {
 		case word == "open":
 			if o.sessions[rest] == nil {
 				o.sessions[rest] = &session{subscribed: map[string]bool{},
-					asked: map[string][]asked{}, listens: map[string]*stream{}, events: map[string]bool{},
-					ended: map[string]bool{}}
+					asked: map[string][]asked{}, listens: map[string]*stream{},
+					events: map[string]bool{},
+					ended:  map[string]bool{}}
 			}
 		case word == "close":
 			delete(o.sessions, rest)
@@ -168,13 +171,15 @@ func isID(id json.RawMessage) bool {
 // hears notes a message of an agent.
 func (s *session) hears(text []byte) {
 	var m envelope
-	if err := json.Unmarshal(text, &m); err != nil || m.JSONRPC != "2.0" || m.Result != nil || m.Error != nil ||
+	if err := json.Unmarshal(text, &m); err != nil || m.JSONRPC != "2.0" || m.Result != nil ||
+		m.Error != nil ||
 		m.Method == "" || m.ID != nil && !isID(m.ID) {
 		s.nonsense++
 		return
 	}
 	var p params
-	_ = json.Unmarshal(m.Params, &p) // params of the wrong shape are refused, so their members do not matter
+	// params of the wrong shape are refused, so their members do not matter
+	_ = json.Unmarshal(m.Params, &p)
 	if len(m.ID) == 0 {
 		if m.Method == "notifications/cancelled" {
 			delete(s.asked, key(p.RequestID))
@@ -185,7 +190,8 @@ func (s *session) hears(text []byte) {
 	}
 	a := asked{method: m.Method, modern: p.Meta[metaVersion] != nil, uri: p.URI,
 		progress: string(p.Meta["progressToken"])}
-	a.declares = strings.Contains(string(p.Meta[metaCapabilities]), `"io.modelcontextprotocol/events":`)
+	a.declares = strings.Contains(string(p.Meta[metaCapabilities]),
+		`"io.modelcontextprotocol/events":`)
 	_ = json.Unmarshal(p.Notifications, &a.filter)
 	id := key(m.ID)
 	s.asked[id] = append(s.asked[id], a)
@@ -225,7 +231,8 @@ func (o *oracle) failure(s *session, m envelope) {
 		Message *string
 		Data    map[string]any
 	}
-	if err := json.Unmarshal(m.Error, &e); err != nil || e.Code == nil || e.Message == nil || *e.Message == "" {
+	if err := json.Unmarshal(m.Error, &e); err != nil || e.Code == nil || e.Message == nil ||
+		*e.Message == "" {
 		o.complain("an error without code or message (%v)", err)
 		return
 	}
@@ -263,7 +270,8 @@ func (o *oracle) failure(s *session, m envelope) {
 	if !slices.Contains(codes, *e.Code) {
 		o.complain("error code %d is not one of %v", *e.Code, codes)
 	}
-	// The TypeScript client takes -32602 for "not found" only if data has a uri and no other member.
+	// The TypeScript client takes -32602 for "not found" only if data has a uri and no other
+	// member.
 	_, hasURI := e.Data["uri"]
 	notFound := *e.Code == -32002 || *e.Code == -32602 && hasURI && len(e.Data) == 1
 	if isNotFound := *e.Message == "Resource not found"; notFound != isNotFound || isNotFound &&
@@ -271,7 +279,8 @@ func (o *oracle) failure(s *session, m envelope) {
 		o.complain("not found is said by a code and data.uri, and by nothing else")
 	}
 	if *e.Code == -32022 && (e.Data["supported"] == nil || e.Data["requested"] == nil) {
-		o.complain("an unsupported version, but not which ones are supported and which was requested")
+		o.complain(
+			"an unsupported version, but not which ones are supported and which was requested")
 	}
 }
 
@@ -310,7 +319,8 @@ func (o *oracle) result(s *session, m envelope) {
 			o.complain("a modern result without serverInfo")
 		}
 		switch a.method {
-		case "server/discover", "resources/list", "resources/templates/list", "resources/read", "tools/list":
+		case "server/discover", "resources/list", "resources/templates/list", "resources/read",
+			"tools/list":
 			if string(r["ttlMs"]) != "0" || string(r["cacheScope"]) != `"private"` {
 				o.complain("a modern result that may be cached")
 			}
@@ -320,7 +330,9 @@ func (o *oracle) result(s *session, m envelope) {
 		}
 	} else {
 		for _, member := range []string{"resultType", "ttlMs", "cacheScope", "_meta"} {
-			ofHost := member == "_meta" && (a.method == "events/stream" || a.method == "tools/call" && meta[metaServerInfo] == nil)
+			ofHost := member == "_meta" &&
+				(a.method == "events/stream" ||
+					a.method == "tools/call" && meta[metaServerInfo] == nil)
 			if r[member] != nil && !ofHost {
 				o.complain("a legacy result with the modern member %s", member)
 			}
@@ -374,7 +386,8 @@ func (o *oracle) notification(s *session, m envelope) {
 			o.complain("of a stream of events that is not open")
 		case !active && kind != "active":
 			o.complain("a stream is active before anything else")
-		case !slices.Contains([]string{"active", "event", "heartbeat", "error", "terminated"}, kind):
+		case !slices.Contains([]string{"active", "event", "heartbeat", "error", "terminated"},
+			kind):
 			o.complain("a notification that servers do not send")
 		}
 		if open {
@@ -400,13 +413,15 @@ func (o *oracle) notification(s *session, m envelope) {
 		more := slices.ContainsFunc(honored.ResourceSubscriptions, func(uri string) bool {
 			return !slices.Contains(l.filter.ResourceSubscriptions, uri)
 		})
-		if more || honored.ResourcesListChanged && !l.filter.ResourcesListChanged || honored.ToolsListChanged &&
-			!l.filter.ToolsListChanged {
+		if more || honored.ResourcesListChanged && !l.filter.ResourcesListChanged ||
+			honored.ToolsListChanged &&
+				!l.filter.ToolsListChanged {
 			o.complain("more is acknowledged than was asked for")
 		}
 		*l = stream{acknowledged: true, filter: honored}
 	case "notifications/resources/updated":
-		if onStream && !slices.Contains(l.filter.ResourceSubscriptions, p.URI) || !onStream && !s.subscribed[p.URI] {
+		if onStream && !slices.Contains(l.filter.ResourceSubscriptions, p.URI) ||
+			!onStream && !s.subscribed[p.URI] {
 			o.complain("an update of what is not subscribed")
 		}
 		var members map[string]json.RawMessage
@@ -426,7 +441,8 @@ func (o *oracle) notification(s *session, m envelope) {
 	case "notifications/progress":
 		asked := false
 		for _, waiting := range s.asked {
-			asked = asked || waiting[0].progress != "" && waiting[0].progress == string(p.ProgressToken)
+			asked = asked ||
+				waiting[0].progress != "" && waiting[0].progress == string(p.ProgressToken)
 		}
 		if !asked || onStream {
 			o.complain("progress that nobody asked for, or on the stream of a listen")
@@ -442,7 +458,8 @@ func (o *oracle) notification(s *session, m envelope) {
 	}
 }
 
-// The oracle must complain of each last line, in the given words, and must not complain without that line.
+// The oracle must complain of each last line, in the given words, and must not complain without
+// that line.
 func TestOracleComplains(t *testing.T) {
 	const (
 		start  = "open 1\ninitialize 1\n"
@@ -471,14 +488,18 @@ func TestOracleComplains(t *testing.T) {
 		{start + modern,
 			`1< {"id":1,"result":{"resultType":"complete","contents":[{}],"ttlMs":0,"cacheScope":"public"}}`,
 			"may be cached"},
-		{start + modern, `1< {"id":1,"error":{"code":-32002,"message":"Resource not found","data":{"uri":"u"}}}`,
+		{start + modern,
+			`1< {"id":1,"error":{"code":-32002,"message":"Resource not found","data":{"uri":"u"}}}`,
 			"error code -32002"},
 		{start + read, `1< {"id":1,"error":{"code":0,"message":"x"}}`, "error code 0"},
 		{start + read, `1< {"id":1,"error":{"code":-32042,"message":"x"}}`, "error code -32042"},
-		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Bad","data":{"uri":"u"}}}`, "not found is said"},
-		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Resource not found","data":{"uri":"u","more":1}}}`,
+		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Bad","data":{"uri":"u"}}}`,
 			"not found is said"},
-		{start + read, `1< {"id":2,"error":{"code":-32603,"message":"x"}}`, "an error that answers nothing"},
+		{start + read,
+			`1< {"id":1,"error":{"code":-32602,"message":"Resource not found","data":{"uri":"u","more":1}}}`,
+			"not found is said"},
+		{start + read, `1< {"id":2,"error":{"code":-32603,"message":"x"}}`,
+			"an error that answers nothing"},
 		{start + listen, update, "acknowledged once, before anything else"},
 		{start + listen, result, "was not acknowledged"},
 		{start + listen,
@@ -492,22 +513,31 @@ func TestOracleComplains(t *testing.T) {
 		{start + listen + ack + cancel, update, "not open"},
 		{start + listen + ack + cancel, result, "answers nothing"},
 		{start + listen + ack + result, update, "not open"},
-		{start + listen + ack, `1< {"id":1,"result":{"resultType":"complete"}}`, "without its subscriptionId"},
+		{start + listen + ack, `1< {"id":1,"result":{"resultType":"complete"}}`,
+			"without its subscriptionId"},
 		{start + listen + ack, `1< {"method":"notifications/cancelled","params":{"requestId":1}}`,
 			"cancels nothing but a listen that it has ended"},
-		{start + listen + ack, `1< {"id":1,"error":{"code":-32603,"message":"x"}}`, "an error ends a listen"},
+		{start + listen + ack, `1< {"id":1,"error":{"code":-32603,"message":"x"}}`,
+			"an error ends a listen"},
 		{start + stream, event, "active before anything else"},
 		{start + stream, `1< {"id":1,"error":{"code":-32012,"message":"x"}}`, "error code -32012"},
-		{start + stream + active, `1< {"id":1,"error":{"code":-32602,"message":"x"}}`, "an error ends a stream"},
-		{start + stream + active, `1< {"id":1,"result":{"resultType":"complete"}}`, "its subscriptionId"},
-		{start + stream + active, strings.Replace(event, "/event\"", "/progress\"", 1), "servers do not send"},
+		{start + stream + active, `1< {"id":1,"error":{"code":-32602,"message":"x"}}`,
+			"an error ends a stream"},
+		{start + stream + active, `1< {"id":1,"result":{"resultType":"complete"}}`,
+			"its subscriptionId"},
+		{start + stream + active, strings.Replace(event, "/event\"", "/progress\"", 1),
+			"servers do not send"},
 		{start + stream + active + result, event, "not open"},
 		{start + stream + active + cancel, event, "not open"},
-		{start, `1< {"method":"notifications/resources/updated","params":{"uri":"u"}}`, "not subscribed"},
+		{start, `1< {"method":"notifications/resources/updated","params":{"uri":"u"}}`,
+			"not subscribed"},
 		{start, `1< {"method":"notifications/message","params":{}}`, "servers do not send"},
-		{start, `1< {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}`, "nobody asked for"},
-		{"open 1\n", `1< {"method":"notifications/resources/list_changed","params":{}}`, "not asked for"},
-		{start + "close 1\n", `1< {"method":"notifications/resources/list_changed","params":{}}`, "not open"},
+		{start, `1< {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}`,
+			"nobody asked for"},
+		{"open 1\n", `1< {"method":"notifications/resources/list_changed","params":{}}`,
+			"not asked for"},
+		{start + "close 1\n", `1< {"method":"notifications/resources/list_changed","params":{}}`,
+			"not open"},
 	} {
 		if got := newOracle().transcript(c.before); len(got) > 0 {
 			t.Errorf("it complains of what is right: %q\n%s", got, c.before)

@@ -3,7 +3,8 @@ package bridge
 // acceptsUpdates reports whether a port takes messages that answer no request.
 func (p *port) acceptsUpdates() bool { return p.writable && !p.held }
 
-// spend takes the credit of one update, if the port has it. Credit grows with time up to one second's worth.
+// spend takes the credit of one update, if the port has it. Credit grows with time up to one
+// second's worth.
 func (e *Engine) spend(p *port) bool {
 	rate := e.opt.Limits.UpdateRate
 	if passed := e.now - p.counted; passed >= 1000 {

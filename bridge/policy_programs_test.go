@@ -29,7 +29,8 @@ func isOfTests(dir, name string) bool {
 		strings.HasPrefix(dir+"/", "bridge/testkit/") || strings.HasPrefix(dir+"/", "e2e/"))
 }
 
-// Tests start programs by testkit/testcmd alone. A program that is started otherwise may hang its test for good.
+// Tests start programs by testkit/testcmd alone. A program that is started otherwise may hang its
+// test for good.
 func TestProgramsOfTestsEnd(t *testing.T) {
 	seen := 0
 	for dir, files := range sources(t, "..") {

@@ -18,15 +18,17 @@ import (
 	"testing"
 )
 
-// A scriptRow names the code that the scripts of a folder of js/, or one script, may take into their bundle. Types are
-// free: they are erased. The order is the layering: a row names only rows above it.
+// A scriptRow names the code that the scripts of a folder of js/, or one script, may take into
+// their bundle. Types are free: they are erased. The order is the layering: a row names only rows
+// above it.
 type scriptRow struct{ path, ours string }
 
 var scripts = []scriptRow{
 	{"page/common/intrinsics.ts", ""}, // it is given the page's intrinsics
 	{"page/early", ""},                // every page carries these: a byte here is a byte in each page
 	{"link", "page/common/intrinsics.ts"},
-	// What comes with an agent. Not even the intrinsics of early/: taken so late, they could be the page's patches.
+	// What comes with an agent. Not even the intrinsics of early/: taken so late, they could be the
+	// page's patches.
 	{"page/common", "page/early/basics.ts"}, // what the folders below share
 	{"page/resources", "page/common link page/early/basics.ts"},
 	{"page/tools", "page/common page/resources link page/early/basics.ts"},  // the page's own, for cores

@@ -15,7 +15,8 @@ func (e *Engine) Open(now Time, id PortID) error {
 	case len(e.ports) >= e.opt.Limits.Ports:
 		return failure("bridge: too many ports: the limit is " + wire.Itoa(e.opt.Limits.Ports))
 	}
-	p := &port{id: id, index: len(e.order), writable: true, credit: e.opt.Limits.UpdateRate * 1000, counted: e.now}
+	p := &port{id: id, index: len(e.order), writable: true, credit: e.opt.Limits.UpdateRate * 1000,
+		counted: e.now}
 	e.ports[id] = p
 	e.order = append(e.order, p)
 	return nil
@@ -30,22 +31,24 @@ func (e *Engine) Restrict(id PortID, s Sight) {
 	}
 }
 
-// ShowDebugging shows a port the tools with Tool.Debugging. It must be called before the port's first message.
+// ShowDebugging shows a port the tools with Tool.Debugging. It must be called before the port's
+// first message.
 func (e *Engine) ShowDebugging(id PortID) {
 	if p := e.ports[id]; restricts && p != nil {
 		p.debugging = true
 	}
 }
 
-// ForgoSubscriptions is Options.NoSubscriptions for one port. It must be called before the port's first message.
+// ForgoSubscriptions is Options.NoSubscriptions for one port. It must be called before the port's
+// first message.
 func (e *Engine) ForgoSubscriptions(id PortID) {
 	if p := e.ports[id]; restricts && p != nil {
 		p.forgoes = true
 	}
 }
 
-// Receive takes one message from a port. The bytes belong to the caller again when it returns. It answers a faulty
-// message to the agent; it fails only if the port is not open.
+// Receive takes one message from a port. The bytes belong to the caller again when it returns. It
+// answers a faulty message to the agent; it fails only if the port is not open.
 func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()
@@ -61,8 +64,8 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	return nil
 }
 
-// Oversize is Receive for a message that is too large. text is only its beginning, which may have the id, so the host
-// need not copy the rest.
+// Oversize is Receive for a message that is too large. text is only its beginning, which may have
+// the id, so the host need not copy the rest.
 func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()
@@ -76,25 +79,27 @@ func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 
 func (e *Engine) refuse(p *port, text []byte) {
 	id := wire.PeekID(text[:min(len(text), 512)])
-	e.fail(p, id, tooLarge("Message too large", reasonMessageSize, "maxBytes", e.opt.Limits.MessageBytes))
+	e.fail(p, id,
+		tooLarge("Message too large", reasonMessageSize, "maxBytes", e.opt.Limits.MessageBytes))
 }
 
 // MessageBytes is the limit above which a message is refused unread.
 func (e *Engine) MessageBytes() int { return e.opt.Limits.MessageBytes }
 
-// Waits reports whether a request of a port has no answer yet. An acknowledged listen does not count: its agent ends
-// it.
+// Waits reports whether a request of a port has no answer yet. An acknowledged listen does not
+// count: its agent ends it.
 func (e *Engine) Waits(id PortID) bool {
 	p := e.ports[id]
 	return p != nil && len(p.waits) > 0
 }
 
-// A host may not know yet what it offers: a browser that it has asked has not answered, or pages are still coming back.
-// "Not yet" must not look like "none" to an agent that asks once. So requests wait, in order, until the host knows.
+// A host may not know yet what it offers: a browser that it has asked has not answered, or pages
+// are still coming back. "Not yet" must not look like "none" to an agent that asks once. So
+// requests wait, in order, until the host knows.
 
-// Await makes the requests of agents wait, or with false lets all of them go on. The handshake does not wait. Each waits
-// for Options.AwaitTimeout at most: a browser may never answer. Await, too, is over after that time, or when a request
-// that came before that has waited so long.
+// Await makes the requests of agents wait, or with false lets all of them go on. The handshake does
+// not wait. Each waits for Options.AwaitTimeout at most: a browser may never answer. Await, too, is
+// over after that time, or when a request that came before that has waited so long.
 func (e *Engine) Await(now Time, on bool) {
 	e.enter(now)
 	defer e.drain()
@@ -117,8 +122,8 @@ func (e *Engine) Proceed(now Time, id PortID) {
 	}
 }
 
-// Writable sets whether a port accepts updates. While it does not, the engine keeps at most one update of each URI for
-// it, and one list_changed; it still sends answers. A port begins writable.
+// Writable sets whether a port accepts updates. While it does not, the engine keeps at most one
+// update of each URI for it, and one list_changed; it still sends answers. A port begins writable.
 func (e *Engine) Writable(now Time, id PortID, on bool) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -128,8 +133,8 @@ func (e *Engine) Writable(now Time, id PortID, on bool) {
 	e.drain()
 }
 
-// Hold sets whether a port gets only answers and progress now, as over HTTP while an agent has no open stream for other
-// messages. Meanwhile the engine keeps updates as with Writable.
+// Hold sets whether a port gets only answers and progress now, as over HTTP while an agent has no
+// open stream for other messages. Meanwhile the engine keeps updates as with Writable.
 func (e *Engine) Hold(now Time, id PortID, on bool) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -139,8 +144,8 @@ func (e *Engine) Hold(now Time, id PortID, on bool) {
 	e.drain()
 }
 
-// Close ends a session: nothing more is sent to the port, and nothing of it is left when Close returns. It ignores a
-// port that is not open.
+// Close ends a session: nothing more is sent to the port, and nothing of it is left when Close
+// returns. It ignores a port that is not open.
 func (e *Engine) Close(now Time, id PortID) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -158,9 +163,9 @@ func (e *Engine) Dismiss(now Time, id PortID) {
 	e.drain()
 }
 
-// Shutdown ends every session in order. Each open request gets an error, and each event stream its result. Each listen
-// gets its result and then its cancellation, which satisfies both of the specification's pages on it (spec issue 3348).
-// Then the ports are gone.
+// Shutdown ends every session in order. Each open request gets an error, and each event stream its
+// result. Each listen gets its result and then its cancellation, which satisfies both of the
+// specification's pages on it (spec issue 3348). Then the ports are gone.
 func (e *Engine) Shutdown(now Time) {
 	e.enter(now)
 	for _, p := range e.order {

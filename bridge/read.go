@@ -37,7 +37,8 @@ func (e *Engine) read(r *request) *wire.Error {
 		if c = nil; e.fresh[uri] != nil {
 			c = e.fresh[uri].next
 		}
-		if c != nil && c.entry != entry { // it has not begun: it reads the resource that answers now
+		if c != nil && c.entry != entry {
+			// It has not begun: it reads the resource that answers now.
 			c.entry, e.fresh[uri].question.request = entry, requestOf(uri, entry, params)
 		}
 	}
@@ -69,17 +70,17 @@ func requestOf(uri string, entry *resource.Entry, params []resource.Param) Reque
 
 // answerRead sends the contents to one waiting request.
 func (e *Engine) answerRead(w *wait, r Result) {
-	q := request{port: w.port, id: w.id, modern: w.modern}
+	q := w.request()
 	if restricts && w.skill {
-		e.answerSkill(w, &q, r.Contents)
+		e.answerSkill(w, q, r.Contents)
 		return
 	}
-	text := e.result(&q).Raw(`"contents":`)
+	text := e.result(q).Raw(`"contents":`)
 	hole := len(text)
 	if w.modern {
 		text = text.Raw("," + cacheable)
 	}
-	e.sendContents(w.port, e.closeResult(&q, text), w.call.id, hole, r.Contents)
+	e.sendContents(w.port, e.closeResult(q, text), w.call.id, hole, r.Contents)
 }
 
 // vanish ends a read whose resource has gone.

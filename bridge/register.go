@@ -3,12 +3,11 @@ package bridge
 import (
 	"slices"
 
-	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Register offers a resource. It returns a *resource.Error if the resource is wrong, foreign, a duplicate or one too
-// many. Existing subscriptions to URIs of the resource get an update.
+// Register offers a resource. It returns a *resource.Error if the resource is wrong, foreign, a
+// duplicate or one too many. Existing subscriptions to URIs of the resource get an update.
 func (e *Engine) Register(now Time, r Resource) error {
 	e.enter(now)
 	defer e.drain()
@@ -16,7 +15,9 @@ func (e *Engine) Register(now Time, r Resource) error {
 	if err != nil {
 		return err
 	}
-	e.offered(entry)
+	if !entry.Unlisted {
+		e.listDiffers(entry.URI)
+	}
 	if entry.Wide {
 		var found []*watch // collected first, since rebinding changes the list
 		for _, w := range e.wide[nil] {
@@ -43,24 +44,22 @@ func (e *Engine) Register(now Time, r Resource) error {
 	return nil
 }
 
-// Replace changes the description of the resource registered under r.URI, and reports whether there is one. Its URI and
-// schema stay, and so do reads and subscriptions; it announces no change of its contents. The list changes if it shows
-// the resource differently.
+// Replace changes the description of the resource registered under r.URI, and reports whether there
+// is one. Its URI and schema stay, and so do reads and subscriptions; it announces no change of its
+// contents. The list changes if it shows the resource differently.
 func (e *Engine) Replace(now Time, r Resource) bool {
 	e.enter(now)
 	defer e.drain()
 	ok, listed := e.registry.Replace(r)
 	if listed {
-		if restricts {
-			e.markSeenWhereHidden(listResources, func(p *port) bool { return p.hides(r.URI) })
-		}
-		e.listChanged(listResources)
+		e.listDiffers(r.URI)
 	}
 	return ok
 }
 
-// Unregister withdraws the resource registered under uri, a URI or a template, and reports whether there was one. Its
-// reads under way fail as not found. Subscriptions stay: when the URI comes back, its subscribers are notified.
+// Unregister withdraws the resource registered under uri, a URI or a template, and reports whether
+// there was one. Its reads under way fail as not found. Subscriptions stay: when the URI comes
+// back, its subscribers are notified.
 func (e *Engine) Unregister(now Time, uri string) bool {
 	e.enter(now)
 	defer e.drain()
@@ -68,7 +67,9 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 	if entry == nil {
 		return false
 	}
-	e.offered(entry)
+	if !entry.Unlisted {
+		e.listDiffers(entry.URI)
+	}
 	for c := e.reads.first; c != nil; c = c.next { // by age, so the order is deterministic
 		if c.entry == entry {
 			e.vanish(c)
@@ -85,14 +86,12 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 	return true
 }
 
-// offered announces a resource that has come or gone, if the list shows it.
-func (e *Engine) offered(entry *resource.Entry) {
-	if !entry.Unlisted {
-		if restricts {
-			e.markSeenWhereHidden(listResources, func(p *port) bool { return p.hides(entry.URI) })
-		}
-		e.listChanged(listResources)
+// listDiffers announces that the list shows the resource or template that has a URI differently.
+func (e *Engine) listDiffers(uri string) {
+	if restricts {
+		e.markSeenWhereHidden(listResources, func(p *port) bool { return p.hides(uri) })
 	}
+	e.listChanged(listResources)
 }
 
 // rebind looks up the entry of a watched URI again, and announces a change if it is another entry.
@@ -116,8 +115,8 @@ func (e *Engine) Find(uri string) (key string, ok bool) {
 	return entry.URI, true
 }
 
-// Resolve returns the engine's request to its host for a read of a URI. The error means that no resource answers for
-// it, or that it has wrong parameters.
+// Resolve returns the engine's request to its host for a read of a URI. The error means that no
+// resource answers for it, or that it has wrong parameters.
 func (e *Engine) Resolve(uri string) (Request, error) {
 	entry, params, err := e.registry.Resolve(uri)
 	if err != nil {
@@ -126,9 +125,10 @@ func (e *Engine) Resolve(uri string) (Request, error) {
 	return requestOf(uri, entry, params), nil
 }
 
-// SetTools replaces the tools, and announces the list if it differs. It leaves out tools above Limits.Tools, and tools
-// with an empty or doubled name, and then fails. It takes all others: if it refused the whole list, removed tools would
-// stay. Above the limit, tools that were listed before take precedence.
+// SetTools replaces the tools, and announces the list if it differs. It leaves out tools above
+// Limits.Tools, and tools with an empty or doubled name, and then fails. It takes all others: if it
+// refused the whole list, removed tools would stay. Above the limit, tools that were listed before
+// take precedence.
 func (e *Engine) SetTools(now Time, tools []Tool) error {
 	e.enter(now)
 	defer e.drain()
@@ -169,13 +169,14 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 		e.listChanged(listTools)
 	}
 	if leftOut > 0 {
-		err = failure("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools) + ", and " +
-			wire.Itoa(leftOut) + " are left out")
+		err = failure("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools) +
+			", and " + wire.Itoa(leftOut) + " are left out")
 	}
 	return err
 }
 
-// missing are the owners of the tools of list that from, which is ordered by name, does not have unchanged.
+// missing are the owners of the tools of list that from, which is ordered by name, does not have
+// unchanged.
 func missing(list, from []Tool) (owners []Owner) {
 	for i := range list {
 		at := toolAfter(from, list[i].Name)

@@ -8,11 +8,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-// nativeConversations has the conversations about features that a page's core lacks: see restrict.go.
+// nativeConversations has the conversations about features that a page's core lacks: see
+// restrict.go.
 const nativeConversations = "testdata/native"
 
 func TestNativeConversations(t *testing.T) {
-	script.EachIn(t, nativeConversations, func(t *testing.T, file string) { script.Play(t, file, converse) })
+	script.EachIn(t, nativeConversations,
+		func(t *testing.T, file string) { script.Play(t, file, converse) })
 }
 
 func TestAllThatTheNativeEngineSaysIsWellFormed(t *testing.T) {

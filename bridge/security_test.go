@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Documents name tests as proofs, and files. A name must not stay there after its test or file was renamed or removed.
+// Documents name tests as proofs, and files. A name must not stay there after its test or file was
+// renamed or removed.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	there := testNames(t)
 	for document, atLeast := range map[string]int{"SECURITY.md": 20, "CONTRIBUTING.md": 15} {
@@ -26,7 +27,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 				t.Errorf("%s names %s, which is no test", document, m[1])
 			}
 		}
-		paths := regexp.MustCompile("`((?:bridge|js|idl|wasm|e2e|demo)/[\\w./-]+)`").FindAllSubmatch(text, -1)
+		paths := regexp.MustCompile("`((?:bridge|js|idl|wasm|e2e|demo)/[\\w./-]+)`").
+			FindAllSubmatch(text, -1)
 		for _, m := range paths {
 			if _, err := os.Stat("../" + string(m[1])); err != nil {
 				t.Errorf("%s names %s, which is not there", document, m[1])

@@ -42,6 +42,9 @@ func (e *Engine) result(r *request) wire.Text {
 	return text
 }
 
+// confirm sends the answer that has no members.
+func (e *Engine) confirm(r *request) { e.send(r.port, e.closeResult(r, e.result(r))) }
+
 // cacheable forbids modern clients to cache a result about live state.
 const cacheable = `"ttlMs":0,"cacheScope":"private",`
 

@@ -2,8 +2,9 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// initialize negotiates a version: the requested one if it is a legacy version, otherwise the newest legacy version. A
-// port may be initialized again. A shared window channel needs that: its clients come and go on one port.
+// initialize negotiates a version: the requested one if it is a legacy version, otherwise the
+// newest legacy version. A port may be initialized again. A shared window channel needs that: its
+// clients come and go on one port.
 func (e *Engine) initialize(r *request) *wire.Error {
 	asked, ok := r.params.Get("protocolVersion").Text()
 	if !ok {
@@ -34,7 +35,7 @@ func (e *Engine) declare(text wire.Text, p *port) wire.Text {
 }
 
 func (e *Engine) ping(r *request) *wire.Error {
-	e.send(r.port, e.closeResult(r, e.result(r)))
+	e.confirm(r)
 	return nil
 }
 
@@ -44,8 +45,9 @@ func (e *Engine) discover(r *request) *wire.Error {
 	return nil
 }
 
-// cancelled ends a request that an agent has cancelled: the agent gets no more messages for it. An unknown request is
-// ignored, as the specification demands: the answer may have crossed the cancellation.
+// cancelled ends a request that an agent has cancelled: the agent gets no more messages for it. An
+// unknown request is ignored, as the specification demands: the answer may have crossed the
+// cancellation.
 func (e *Engine) cancelled(p *port, params wire.Value) {
 	id := params.Get("requestId")
 	if l := p.listening(id); l != nil {

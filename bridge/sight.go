@@ -1,7 +1,9 @@
 package bridge
 
 // subscribes reports whether subscriptions are on for a port.
-func (e *Engine) subscribes(p *port) bool { return !e.opt.NoSubscriptions && !(restricts && p.forgoes) }
+func (e *Engine) subscribes(p *port) bool {
+	return !e.opt.NoSubscriptions && !(restricts && p.forgoes)
+}
 
 // hides reports whether a port does not see a URI.
 func (p *port) hides(uri string) bool { return restricts && p.sight != nil && !p.sight.Sees(uri) }

@@ -21,7 +21,8 @@ func (e *Engine) listSkills(r *request) *wire.Error {
 		}
 	}
 	next, err := e.registry.Page(false, cursor, func(entry *resource.Entry) bool {
-		return !e.isSkill(entry) || r.port.hides(entry.URI) || p.add(describeSkill(p.text.Next(), entry))
+		return !e.isSkill(entry) || r.port.hides(entry.URI) ||
+			p.add(describeSkill(p.text.Next(), entry))
 	})
 	if err != nil {
 		return refused(r.modern, "", err)
@@ -43,8 +44,9 @@ func (e *Engine) getSkill(r *request) *wire.Error {
 	return nil
 }
 
-// findSkill finds the skill that has a URI: one of the engine's own, or the resource of a page's if the port sees it.
-// Both are nil if there is none. No page can have the URI of an own skill, so no port hides one.
+// findSkill finds the skill that has a URI: one of the engine's own, or the resource of a page's if
+// the port sees it. Both are nil if there is none. No page can have the URI of an own skill, so no
+// port hides one.
 func (e *Engine) findSkill(p *port, uri string) (own *Skill, page *resource.Entry) {
 	for i := range e.opt.Skills {
 		if e.opt.Skills[i].URI == uri {
@@ -63,10 +65,11 @@ func (e *Engine) findSkill(p *port, uri string) (own *Skill, page *resource.Entr
 	return nil, entry
 }
 
-// A page's skill is a resource of text/markdown whose URI ends in /NAME/SKILL.md. For agents its URI begins with
-// "skill://https/" instead of "https://", so that no page can have the URI of another's skill. The engine writes its
-// frontmatter from the descriptor: it names the origin, and a list needs no read of the page. The page can change the
-// files between two reads, so they have no digest, and the list of files is "dynamic".
+// A page's skill is a resource of text/markdown whose URI ends in /NAME/SKILL.md. For agents its
+// URI begins with "skill://https/" instead of "https://", so that no page can have the URI of
+// another's skill. The engine writes its frontmatter from the descriptor: it names the origin, and
+// a list needs no read of the page. The page can change the files between two reads, so they have
+// no digest, and the list of files is "dynamic".
 
 const (
 	skillScheme = "skill://"
@@ -75,8 +78,8 @@ const (
 	maxSkillText = 1024
 )
 
-// isSkill reports whether a resource is a page's skill. A resource with the name of a skill of the engine is not: hosts
-// may know skills by their names.
+// isSkill reports whether a resource is a page's skill. A resource with the name of a skill of the
+// engine is not: hosts may know skills by their names.
 func (e *Engine) isSkill(entry *resource.Entry) bool {
 	name := skillName(entry.URI)
 	if name == "" || entry.MIMEType != "text/markdown" || entry.Template() {
@@ -90,8 +93,8 @@ func (e *Engine) isSkill(entry *resource.Entry) bool {
 	return true
 }
 
-// skillName is NAME of a URI that ends in /NAME/SKILL.md, if it is valid for a skill: 1 to 64 of a-z, 0-9 and single
-// hyphens between them. Otherwise it is "".
+// skillName is NAME of a URI that ends in /NAME/SKILL.md, if it is valid for a skill: 1 to 64 of
+// a-z, 0-9 and single hyphens between them. Otherwise it is "".
 func skillName(uri string) string {
 	end := len(uri) - len(skillFile)
 	if end < 0 || uri[end:] != skillFile {
@@ -145,12 +148,12 @@ func skillText(entry *resource.Entry) string {
 
 // describeSkill appends the entry of a page's skill in lists.
 func describeSkill(text wire.Text, entry *resource.Entry) wire.Text {
-	return text.Raw(`{"uri":`).Str(skillURI(entry.URI)).Raw(`,"frontmatter":{"name":`).Str(skillName(entry.URI)).
-		Raw(`,"description":`).Str(skillText(entry)).Raw(`},"resources":"dynamic"}`)
+	return text.Raw(`{"uri":`).Str(skillURI(entry.URI)).Raw(`,"frontmatter":{"name":`).
+		Str(skillName(entry.URI)).Raw(`,"description":`).Str(skillText(entry)).Raw(`},"resources":"dynamic"}`)
 }
 
-// answerSkill sends a page's skill: the engine's frontmatter, and the page's text without its own. YAML reads a JSON
-// string as the same text.
+// answerSkill sends a page's skill: the engine's frontmatter, and the page's text without its own.
+// YAML reads a JSON string as the same text.
 func (e *Engine) answerSkill(w *wait, r *request, contents wire.Value) {
 	var first wire.Value
 	contents.Elements(func(v wire.Value) bool {
@@ -172,8 +175,8 @@ func (e *Engine) answerSkill(w *wait, r *request, contents wire.Value) {
 		}
 	}
 	entry := w.call.entry
-	front := wire.Text(fence).Raw("name: ").Raw(skillName(entry.URI)).Raw("\ndescription: ").Str(skillText(entry)).
-		Raw("\n" + fence)
+	front := wire.Text(fence).Raw("name: ").Raw(skillName(entry.URI)).
+		Raw("\ndescription: ").Str(skillText(entry)).Raw("\n" + fence)
 	e.sendFor(r, e.result(r).Raw(`"contents":[{"uri":`).Str(skillURI(entry.URI)).
 		Raw(`,"mimeType":"text/markdown","text":`).Str(string(front)+body).Raw(`}]`), cacheable)
 }

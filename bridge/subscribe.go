@@ -4,7 +4,7 @@ import "github.com/pagewire/pagewire/bridge/wire"
 
 func (e *Engine) subscribe(r *request) *wire.Error {
 	if !e.subscribes(r.port) {
-		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
+		return noSubscriptions()
 	}
 	uri, err := e.uri(r)
 	if err != nil {
@@ -26,14 +26,15 @@ func (e *Engine) subscribe(r *request) *wire.Error {
 		}
 		e.subscribed(r.port, uri)
 	}
-	e.send(r.port, e.closeResult(r, e.result(r)))
+	e.confirm(r)
 	return nil
 }
 
-// unsubscribeURI also confirms an unsubscribe without a subscription: the agent has the result that it wanted.
+// unsubscribeURI also confirms an unsubscribe without a subscription: the agent has the result that
+// it wanted.
 func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	if !e.subscribes(r.port) {
-		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
+		return noSubscriptions()
 	}
 	uri, ok := r.params.Get("uri").Text()
 	if !ok {
@@ -50,19 +51,20 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 		}
 		e.forget(s)
 	}
-	e.send(r.port, e.closeResult(r, e.result(r)))
+	e.confirm(r)
 	return nil
 }
 
-// listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: the lists that exist,
-// and every URI that has a resource or could have one, even if the port does not see it. If the honored part is
-// empty, the listen is acknowledged and completed immediately.
+// listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: the
+// lists that exist, and every URI that has a resource or could have one, even if the port does not
+// see it. If the honored part is empty, the listen is acknowledged and completed immediately.
 func (e *Engine) listen(r *request) *wire.Error {
 	p, filter := r.port, r.params.Get("notifications")
 	if filter.Kind() != wire.Object {
 		return invalidParams("notifications must be an object")
 	}
-	for _, flag := range [...]string{listNames[listResources].flag, listNames[listTools].flag, "promptsListChanged"} {
+	for _, flag := range [...]string{listNames[listResources].flag, listNames[listTools].flag,
+		"promptsListChanged"} {
 		if k := filter.Get(flag).Kind(); k > wire.Null && k != wire.Bool {
 			return invalidParams(flag + " must be a boolean")
 		}
@@ -97,8 +99,8 @@ func (e *Engine) listen(r *request) *wire.Error {
 	}
 	l := &listen{port: p, id: append(wire.Value(nil), r.id...)}
 	for kind := range l.lists {
-		l.lists[kind] = interest{wanted: e.has(listKind(kind)) && filter.Get(listNames[kind].flag).True(),
-			seen: e.revision[kind]}
+		wanted := e.has(listKind(kind)) && filter.Get(listNames[kind].flag).True()
+		l.lists[kind] = interest{wanted: wanted, seen: e.revision[kind]}
 	}
 	if e.asks && len(uris) > 0 {
 		e.askForListen(r, l, uris)
@@ -120,7 +122,8 @@ func (p *port) subscriptions() int {
 }
 
 func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
-	err := limited("Subscription limit reached", reasonSubscriptions, "maxSubscriptions", e.opt.Limits.Subscriptions)
+	err := limited("Subscription limit reached", reasonSubscriptions, "maxSubscriptions",
+		e.opt.Limits.Subscriptions)
 	err.Data = err.Data[:len(err.Data)-1].Raw(`,"uri":`).Str(uri).Raw(`}`)
 	return err
 }

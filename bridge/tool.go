@@ -5,11 +5,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// The engine defines no tool. It offers its host's tools in the same sessions as the resources. It checks names and
-// limits, and passes the rest on.
+// The engine defines no tool. It offers its host's tools in the same sessions as the resources. It
+// checks names and limits, and passes the rest on.
 
-// listTools answers one page, ordered by name. Its cursor is the name of its last tool, so it stays valid while tools
-// come and go.
+// listTools answers one page, ordered by name. Its cursor is the name of its last tool, so it stays
+// valid while tools come and go.
 func (e *Engine) listTools(r *request) *wire.Error {
 	cursor, fault := cursorOf(r)
 	if fault != nil {
@@ -18,7 +18,8 @@ func (e *Engine) listTools(r *request) *wire.Error {
 	from := 0
 	if cursor != "" {
 		if cursor[0] != 'n' || len(cursor) == 1 {
-			return refused(r.modern, "", &resource.Error{Reason: resource.BadCursor, Message: "Invalid cursor"})
+			return refused(r.modern, "",
+				&resource.Error{Reason: resource.BadCursor, Message: "Invalid cursor"})
 		}
 		from = toolAfter(e.tools, cursor[1:])
 	}
@@ -58,7 +59,8 @@ func named(tools []Tool, name string) bool {
 	return i > 0 && tools[i-1].Name == name
 }
 
-// toolAfter is the index of the first tool with a name greater than name, in a list that is ordered by name.
+// toolAfter is the index of the first tool with a name greater than name, in a list that is ordered
+// by name.
 func toolAfter(tools []Tool, name string) int {
 	lo, hi := 0, len(tools)
 	for lo < hi {
@@ -84,7 +86,8 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	default:
 		return invalidParams("arguments must be an object")
 	}
-	if !e.opt.UnlistedTools && !named(e.tools, name) || restricts && r.port.hidesNamed(e.tools, name) {
+	if !e.opt.UnlistedTools && !named(e.tools, name) ||
+		restricts && r.port.hidesNamed(e.tools, name) {
 		return unknownTool(name)
 	}
 	meta := r.params.Get("_meta")
@@ -105,7 +108,8 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	return nil
 }
 
-// answerTool sends a tool's result: its members become the answer's. Only the engine says resultType.
+// answerTool sends a tool's result: its members become the answer's. Only the engine says
+// resultType.
 func (e *Engine) answerTool(w *wait, r Result) {
 	q := request{port: w.port, id: w.id}
 	text := e.result(&q)
@@ -130,8 +134,8 @@ func (e *Engine) answerTool(w *wait, r Result) {
 	e.sendContents(w.port, e.closeResult(&q, text), w.call.id, hole, r.Contents)
 }
 
-// DecodeTools decodes the JSON text of an array of MCP's Tool objects. It keeps no part of text. With an error it
-// returns the tools that have a name.
+// DecodeTools decodes the JSON text of an array of MCP's Tool objects. It keeps no part of text.
+// With an error it returns the tools that have a name.
 func DecodeTools(text []byte) (tools []Tool, err error) {
 	v, err := wire.Parse(text, 64)
 	if err != nil {
@@ -152,8 +156,8 @@ func DecodeTools(text []byte) (tools []Tool, err error) {
 	return tools, err
 }
 
-// DecodeProgress decodes the JSON text of MCP's progress notification. Members that a page does not say, such as a
-// progressToken, do not pass. some is false if there is no progress in it.
+// DecodeProgress decodes the JSON text of MCP's progress notification. Members that a page does not
+// say, such as a progressToken, do not pass. some is false if there is no progress in it.
 func DecodeProgress(text []byte) (p Progress, some bool, err error) {
 	v, err := wire.Parse(text, maxDepth)
 	if err == nil && v.Kind() != wire.Object {

@@ -2,9 +2,10 @@ package bridge
 
 import "slices"
 
-// Touch reports that uri reads differently now: a registered URI, or one under a template or a resource with
-// parameters. A touch of a template, or of a resource that takes parameters, counts for every URI under it. Its cost
-// does not depend on the number of resources, and is next to nothing without subscriptions.
+// Touch reports that uri reads differently now: a registered URI, or one under a template or a
+// resource with parameters. A touch of a template, or of a resource that takes parameters, counts
+// for every URI under it. Its cost does not depend on the number of resources, and is next to
+// nothing without subscriptions.
 func (e *Engine) Touch(now Time, uri string) {
 	e.enter(now)
 	e.stats.Touches++
@@ -26,15 +27,16 @@ func (e *Engine) Touch(now Time, uri string) {
 	e.drain()
 }
 
-// Seal stops later readers of a URI from sharing its read under way: the resource may have changed since that read
-// began. For a template, or a resource that takes parameters, it does so for every URI under it.
+// Seal stops later readers of a URI from sharing its read under way: the resource may have changed
+// since that read began. For a template, or a resource that takes parameters, it does so for every
+// URI under it.
 func (e *Engine) Seal(uri string) { e.sealReads(uri, e.registry.Get(uri)) }
 
-// Notify sends one port an update of a URI under each of its subscriptions to it, without coalescing. Like any update
-// it waits while the port is not writable or has used up its rate.
+// Notify sends one port an update of a URI under each of its subscriptions to it, without
+// coalescing. Like any update it waits while the port is not writable or has used up its rate.
 //
-// Pagewire itself does not call it. It is for a SubscriptionHost with a subscription store of its own. Touch notifies
-// all subscribers.
+// Pagewire itself does not call it. It is for a SubscriptionHost with a subscription store of its
+// own. Touch notifies all subscribers.
 func (e *Engine) Notify(now Time, id PortID, uri string) {
 	e.enter(now)
 	if w := e.watches[uri]; w != nil {
@@ -47,8 +49,9 @@ func (e *Engine) Notify(now Time, id PortID, uri string) {
 	e.drain()
 }
 
-// Watch makes the engine call WatchHost.Changed for each change of a URI, at the pace of subscribers' updates, until
-// Unwatch. It fails for a URI without a resource, and above Limits.Subscriptions. A second Watch of a URI does nothing.
+// Watch makes the engine call WatchHost.Changed for each change of a URI, at the pace of
+// subscribers' updates, until Unwatch. It fails for a URI without a resource, and above
+// Limits.Subscriptions. A second Watch of a URI does nothing.
 func (e *Engine) Watch(now Time, uri string) error {
 	e.enter(now)
 	defer e.drain()

@@ -5,8 +5,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// enter begins every method that gets the time. It does the work that is due. So a late timer (in a hidden tab, timers
-// fire once a second) does not delay work if a call comes earlier.
+// enter begins every method that gets the time. It does the work that is due. So a late timer (in a
+// hidden tab, timers fire once a second) does not delay work if a call comes earlier.
 func (e *Engine) enter(now Time) {
 	e.now = max(e.now, now)
 	if at, ok := e.Deadline(); ok && at <= e.now {
@@ -29,7 +29,8 @@ func (e *Engine) due() {
 		e.announce(w.Value)
 	}
 	for {
-		list := e.lists.Pop(e.now, func(listKind) coalesce.Pace { return coalesce.Pace{Interval: e.opt.ListInterval} })
+		list := e.lists.Pop(e.now,
+			func(listKind) coalesce.Pace { return coalesce.Pace{Interval: e.opt.ListInterval} })
 		if list == nil {
 			break
 		}
@@ -133,7 +134,8 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 		}
 		m := Message{Head: text[o.from:o.to]}
 		if o.call != 0 {
-			m = Message{Head: text[o.from:o.hole], Call: o.call, Contents: o.contents, Tail: text[o.hole:o.to]}
+			m = Message{Head: text[o.from:o.hole], Call: o.call, Contents: o.contents,
+				Tail: text[o.hole:o.to]}
 		}
 		e.host.Send(o.port, m)
 	case opRead:
@@ -147,7 +149,8 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 		e.host.Watched(o.request.URI, o.on)
 	case opTool:
 		if c := e.calls[o.call]; c != nil {
-			t := ToolCall{Name: o.request.Key, Arguments: o.contents, Port: c.waits[0].port.id, Meta: o.request.Params}
+			t := ToolCall{Name: o.request.Key, Arguments: o.contents, Port: c.waits[0].port.id,
+				Meta: o.request.Params}
 			e.host.(ToolHost).CallTool(o.call, t)
 		}
 	case opSubscribe:

@@ -12,8 +12,8 @@ func (e *Engine) changed(w *watch) {
 	}
 }
 
-// pace is the Pace of w. Its entry is not nil: a URI without a resource does not change, and Unregister drops the
-// updates that are due. A page's own interval allows no burst.
+// pace is the Pace of w. Its entry is not nil: a URI without a resource does not change, and
+// Unregister drops the updates that are due. A page's own interval allows no burst.
 func (e *Engine) pace(w *watch) coalesce.Pace {
 	if w.entry.Coalesced {
 		return coalesce.Pace{}
@@ -24,7 +24,8 @@ func (e *Engine) pace(w *watch) coalesce.Pace {
 	return coalesce.Pace{Interval: e.opt.UpdateInterval, Burst: e.opt.UpdateBurst}
 }
 
-// announce tells the host of a change if it watches w, and notifies every subscriber of w, each under its own id.
+// announce tells the host of a change if it watches w, and notifies every subscriber of w, each
+// under its own id.
 func (e *Engine) announce(w *watch) {
 	if restricts && e.hostWatches[w.uri] {
 		e.queue.ops = append(e.queue.ops, op{kind: opChanged, request: Request{URI: w.uri}})
@@ -34,7 +35,8 @@ func (e *Engine) announce(w *watch) {
 	}
 }
 
-// notify sends one subscriber an update as soon as its port accepts it, unless one is pending already.
+// notify sends one subscriber an update as soon as its port accepts it, unless one is pending
+// already.
 func (e *Engine) notify(s *sub) {
 	if p := s.port; s.waiting {
 		return
@@ -61,8 +63,9 @@ func (e *Engine) update(s *sub) {
 	e.stats.Updates++
 }
 
-// flush sends the pending updates that a port accepts, in the order in which they fell due. There is one for each URI,
-// so a URI that changes all the time gets no more of the port than one that changes rarely.
+// flush sends the pending updates that a port accepts, in the order in which they fell due. There
+// is one for each URI, so a URI that changes all the time gets no more of the port than one that
+// changes rarely.
 func (e *Engine) flush(p *port) {
 	if restricts {
 		for _, s := range p.streams { // events belong to an answer, so a held port gets them too

@@ -27,7 +27,8 @@ func (e *Engine) unwatched(w *watch) {
 // watch adds a subscription.
 func (e *Engine) watch(p *port, l *listen, uri string) *sub {
 	w := e.watchOf(uri)
-	s := &sub{watch: w, port: p, listen: l, watchIndex: int32(len(w.subs)), portIndex: int32(len(p.subs))}
+	s := &sub{watch: w, port: p, listen: l, watchIndex: int32(len(w.subs)),
+		portIndex: int32(len(p.subs))}
 	w.subs = append(w.subs, s)
 	p.subs = append(p.subs, s)
 	e.stats.Subscriptions++
@@ -56,7 +57,8 @@ func (e *Engine) unsubscribe(s *sub) {
 
 // revoke tells the host that a subscription with its consent has ended, or has not begun.
 func (e *Engine) revoke(p *port, uri string) {
-	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
+	e.queue.ops = append(e.queue.ops,
+		op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
 }
 
 // forget removes a subscription from all lists.

@@ -17,11 +17,14 @@ func (w *watcher) End(CallID)                  {}
 func (w *watcher) Changed(uri string)          { w.told = append(w.told, uri) }
 func (w *watcher) Watched(uri string, on bool) { w.told = append(w.told, fmt.Sprint(uri, " ", on)) }
 
-// The host is notified at the pace of a subscriber, and a URI is watched as long as the host or an agent watches it.
+// The host is notified at the pace of a subscriber, and a URI is watched as long as the host or an
+// agent watches it.
 func TestWatch(t *testing.T) {
 	const a, b = "https://x.test/a", "https://x.test/b"
 	w := &watcher{}
-	e := New(Options{Rule: Rule{Origin: "https://x.test"}, UpdateBurst: 1, Limits: Limits{Subscriptions: 1}}, w)
+	e := New(
+		Options{Rule: Rule{Origin: "https://x.test"}, UpdateBurst: 1,
+			Limits: Limits{Subscriptions: 1}}, w)
 	told := func(when string, want ...string) {
 		t.Helper()
 		if !slices.Equal(w.told, want) {
@@ -58,7 +61,8 @@ func TestWatch(t *testing.T) {
 	told("its end", a)
 	e.Open(100, 1)
 	e.ports[1].legacy = "2025-11-25"
-	e.Receive(100, 1, []byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+a+`"}}`))
+	e.Receive(100, 1,
+		[]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+a+`"}}`))
 	e.Unwatch(300, a)
 	e.Unwatch(300, a)
 	e.Touch(300, a)

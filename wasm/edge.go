@@ -1,17 +1,18 @@
 //go:build js && wasm
 
-// Package main connects the engine to a page: the edge between Go and JavaScript, and nothing else. It is built into
-// pagewire.wasm.
+// Package main connects the engine to a page: the edge between Go and JavaScript, and nothing else.
+// It is built into pagewire.wasm.
 //
-// Numbers cross the edge, and text through linear memory; a message is one piece of JSON text. JavaScript calls the
-// exports in this file; the engine's answers leave by the imports in imports.go; js/core/edge.ts is the other side. An
-// export returns alive or dead, at once. complete answers a read; other calls have no answer. Once an export has
-// returned dead, or thrown, or the Go program has exited, JavaScript must not call the instance again, and starts a new
-// one.
+// Numbers cross the edge, and text through linear memory; a message is one piece of JSON text.
+// JavaScript calls the exports in this file; the engine's answers leave by the imports in
+// imports.go; js/core/edge.ts is the other side. An export returns alive or dead, at once. complete
+// answers a read; other calls have no answer. Once an export has returned dead, or thrown, or the
+// Go program has exited, JavaScript must not call the instance again, and starts a new one.
 //
-// An export never blocks: blocking silently returns garbage. It lets no panic out, which would leave broken state for
-// later exports. No js.Value crosses on the hot path: a //go:wasmexport call costs 7 ns and 130 more for a 30-byte
-// string, a js.FuncOf callback 10,000. Go never reads a page's object, and never sees the text of a resource.
+// An export never blocks: blocking silently returns garbage. It lets no panic out, which would
+// leave broken state for later exports. No js.Value crosses on the hot path: a //go:wasmexport call
+// costs 7 ns and 130 more for a 30-byte string, a js.FuncOf callback 10,000. Go never reads a
+// page's object, and never sees the text of a resource.
 package main
 
 import (
@@ -42,7 +43,8 @@ func start(o bridge.Options) {
 	engine = bridge.New(o, host{})
 }
 
-// contain ends every export. A panic becomes dead, and the time of the next tick goes to JavaScript.
+// contain ends every export. A panic becomes dead, and the time of the next tick goes to
+// JavaScript.
 func contain(status *int32) {
 	if compiler.Recovers {
 		if r := recover(); r != nil {
@@ -84,12 +86,13 @@ func arm(at float64) {
 //go:wasmexport limit
 func limit() int32 { return int32(engine.MessageBytes()) }
 
-// buffer returns the address of at least n bytes, into which JavaScript writes the next export's text. It is valid
-// until the next call of any export.
+// buffer returns the address of at least n bytes, into which JavaScript writes the next export's
+// text. It is valid until the next call of any export.
 //
 //go:wasmexport buffer
 func buffer(n int32) uint32 {
-	if cap(input) < int(n) || cap(input) > 1<<20 && n < 1<<16 { // one large message must not hold its memory for ever
+	if cap(input) < int(n) || cap(input) > 1<<20 && n < 1<<16 {
+		// one large message must not hold its memory for ever
 		input = make([]byte, max(int(n), 1<<12))
 	}
 	input = input[:cap(input)]
@@ -158,7 +161,8 @@ func open(now float64, port uint32) (status int32) {
 	return alive
 }
 
-// receive takes the message in the buffer. If whole is 0, it is the beginning of a message that is too large.
+// receive takes the message in the buffer. If whole is 0, it is the beginning of a message that is
+// too large.
 //
 //go:wasmexport receive
 func receive(now float64, port uint32, n, whole int32) (status int32) {
@@ -190,8 +194,8 @@ func shut(now float64, port uint32) (status int32) {
 	return alive
 }
 
-// complete answers a read or a tool call. outcome is a Status of js/link/link.ts; size is the length of the contents,
-// which JavaScript holds; the buffer has n bytes of detail.
+// complete answers a read or a tool call. outcome is a Status of js/link/link.ts; size is the
+// length of the contents, which JavaScript holds; the buffer has n bytes of detail.
 //
 //go:wasmexport complete
 func complete(now float64, call uint32, outcome, size, n int32) (status int32) {

@@ -8,18 +8,19 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// The imports. None of them throws: js/core/edge.ts catches the errors of its own callees. Each takes text as address
-// and length, and JavaScript must read the text before it returns.
+// The imports. None of them throws: js/core/edge.ts catches the errors of its own callees. Each
+// takes text as address and length, and JavaScript must read the text before it returns.
 
 //go:wasmimport pagewire send
 func sendText(port uint32, text unsafe.Pointer, textLen uint32, call, hole uint32)
 
 //go:wasmimport pagewire read
-func readText(call uint32, key unsafe.Pointer, keyLen uint32, uri unsafe.Pointer, uriLen uint32, params unsafe.Pointer,
-	paramsLen uint32)
+func readText(call uint32, key unsafe.Pointer, keyLen uint32, uri unsafe.Pointer, uriLen uint32,
+	params unsafe.Pointer, paramsLen uint32)
 
 //go:wasmimport pagewire callTool
-func callToolText(call uint32, name unsafe.Pointer, nameLen uint32, args unsafe.Pointer, argsLen uint32)
+func callToolText(call uint32, name unsafe.Pointer, nameLen uint32, args unsafe.Pointer,
+	argsLen uint32)
 
 //go:wasmimport pagewire end
 func endCall(call uint32)
@@ -33,7 +34,8 @@ func closedText(port uint32, why unsafe.Pointer, whyLen uint32)
 //go:wasmimport pagewire report
 func reportText(text unsafe.Pointer, textLen uint32)
 
-// wake asks JavaScript to call tick at a time on the clock of now, or never if at is -1. Only the last call counts.
+// wake asks JavaScript to call tick at a time on the clock of now, or never if at is -1. Only the
+// last call counts.
 //
 //go:wasmimport pagewire wake
 func wake(at float64)
@@ -57,7 +59,8 @@ func bytes(b []byte) (unsafe.Pointer, uint32) {
 type host struct{}
 
 func (host) Send(to bridge.PortID, m bridge.Message) {
-	// The engine writes a message in one piece: the tail follows the head, and one text is cheaper to decode than two.
+	// The engine writes a message in one piece: the tail follows the head, and one text is cheaper
+	// to decode than two.
 	p, n := bytes(m.Head[:len(m.Head)+len(m.Tail)])
 	sendText(uint32(to), p, n, uint32(m.Call), uint32(len(m.Head)))
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// init starts the engine with the options that the loader has put into the global object. That object is private:
-// js/build wraps wasm_exec.js for that, and js/core/tinygo.ts has no other. Only this function reads values of
-// JavaScript, and safejs turns their exceptions into errors.
+// init starts the engine with the options that the loader has put into the global object. That
+// object is private: js/build wraps wasm_exec.js for that, and js/core/tinygo.ts has no other. Only
+// this function reads values of JavaScript, and safejs turns their exceptions into errors.
 func init() {
 	options, err := safejs.Global().Get("pagewireOptions")
 	if err != nil {

@@ -1,29 +1,31 @@
-// Package coalesce thins streams of changes: subscribers are notified early, not too often, and always after the last
-// change.
+// Package coalesce thins streams of changes: subscribers are notified early, not too often, and
+// always after the last change.
 //
-// Each key (an Item) has a Pace. A touch of an item with credit fires immediately: that is the leading edge, for the
-// few changes that one action of a person makes. Each firing costs one credit, and each interval gives one back. A
-// touch without credit marks the item dirty, and a dirty item fires as soon as it has credit: that is the trailing
-// edge. So a stream fires once per interval, the wait is bounded however long the touches go on, and a firing always
-// follows the last touch. Waiting items fire in the order in which they fall due, so a key that is touched a million
-// times delays no other.
+// Each key (an Item) has a Pace. A touch of an item with credit fires immediately: that is the
+// leading edge, for the few changes that one action of a person makes. Each firing costs one
+// credit, and each interval gives one back. A touch without credit marks the item dirty, and a
+// dirty item fires as soon as it has credit: that is the trailing edge. So a stream fires once per
+// interval, the wait is bounded however long the touches go on, and a firing always follows the
+// last touch. Waiting items fire in the order in which they fall due, so a key that is touched a
+// million times delays no other.
 //
-// The package keeps no clock and starts no timer: the caller passes the time, and asks Next when to call again. It
-// never allocates for a known item.
+// The package keeps no clock and starts no timer: the caller passes the time, and asks Next when to
+// call again. It never allocates for a known item.
 package coalesce
 
 // A Time is a number of milliseconds on a clock that its owner chooses and that never goes back.
 type Time int64
 
-// A Pace limits how often an item fires: once per Interval, or at each touch if Interval is 0 or less. In quick
-// succession it fires Burst times; a Burst below 1 counts as 1. A Burst of 1 allows no two firings within an interval.
+// A Pace limits how often an item fires: once per Interval, or at each touch if Interval is 0 or
+// less. In quick succession it fires Burst times; a Burst below 1 counts as 1. A Burst of 1 allows
+// no two firings within an interval.
 type Pace struct {
 	Interval Time
 	Burst    int
 }
 
-// An Item is one key: it holds a caller's Value and the state of its stream. Its zero state is quiet. It belongs
-// to one Queue for as long as it is dirty there.
+// An Item is one key: it holds a caller's Value and the state of its stream. Its zero state is
+// quiet. It belongs to one Queue for as long as it is dirty there.
 type Item[T any] struct {
 	Value T
 
@@ -41,7 +43,8 @@ type Queue[T any] struct {
 	heap []*Item[T] // dirty items, soonest due first
 }
 
-// Touch notes a change at now, and reports whether the item fires now. Otherwise Pop returns it when it has credit.
+// Touch notes a change at now, and reports whether the item fires now. Otherwise Pop returns it
+// when it has credit.
 func (q *Queue[T]) Touch(now Time, it *Item[T], p Pace) bool {
 	if it.index > 0 {
 		return false
@@ -64,7 +67,8 @@ func (it *Item[T]) spend(now Time, p Pace) {
 	it.fired = true
 }
 
-// Pop takes out the item that fell due first, if it fires at now. It returns nil when no more is due.
+// Pop takes out the item that fell due first, if it fires at now. It returns nil when no more is
+// due.
 func (q *Queue[T]) Pop(now Time, pace func(T) Pace) *Item[T] {
 	if len(q.heap) == 0 || q.heap[0].due > now {
 		return nil

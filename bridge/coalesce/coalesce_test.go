@@ -13,7 +13,8 @@ var strict = Pace{Interval: interval}
 
 func fixed(string) Pace { return strict }
 
-// The leading edge fires immediately, the trailing edge when the interval is over, and a quiet item needs no timer.
+// The leading edge fires immediately, the trailing edge when the interval is over, and a quiet item
+// needs no timer.
 func TestEdges(t *testing.T) {
 	var q Queue[string]
 	it := &Item[string]{Value: "a"}
@@ -105,8 +106,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// In any span of time an item fires at most Burst times and once more for each interval, and a firing always follows
-// its last touch. This holds for random touches and late timers.
+// In any span of time an item fires at most Burst times and once more for each interval, and a
+// firing always follows its last touch. This holds for random touches and late timers.
 func TestRandomBursts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for burst := range 1000 {
@@ -123,7 +124,8 @@ func TestRandomBursts(t *testing.T) {
 			fired[i] = append(fired[i], now)
 			for j, from := range fired[i][1:] {
 				if n := len(fired[i][1:]) - j; n > max(pace.Burst, 1)+int(now-from)/interval {
-					t.Fatalf("burst %d: item %d fired %d times from %d to %d", burst, i, n, from, now)
+					t.Fatalf("burst %d: item %d fired %d times from %d to %d", burst, i, n, from,
+						now)
 				}
 			}
 		}
@@ -153,7 +155,8 @@ func TestRandomBursts(t *testing.T) {
 		}
 		for i := range items {
 			if last := fired[i][len(fired[i])-1]; last < touched[i] {
-				t.Fatalf("burst %d: item %d was touched at %d and last fired at %d", burst, i, touched[i], last)
+				t.Fatalf("burst %d: item %d was touched at %d and last fired at %d", burst, i,
+					touched[i], last)
 			}
 		}
 	}

@@ -1,8 +1,9 @@
-// Package driver runs a sans-I/O engine natively: one lock, one clock, one timer. In a page JavaScript does that
-// (js/core/edge.ts).
+// Package driver runs a sans-I/O engine natively: one lock, one clock, one timer. In a page
+// JavaScript does that (js/core/edge.ts).
 //
-// The holder of the lock may call the engine, which calls its host in turn. The host must not write to a socket or lock
-// another driver while the lock is held: the function given to New does that later.
+// The holder of the lock may call the engine, which calls its host in turn. The host must not write
+// to a socket or lock another driver while the lock is held: the function given to New does that
+// later.
 //
 // The driver itself calls the engine only at its deadlines. It blocks only for the lock.
 package driver
@@ -14,8 +15,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// An Engine is a *bridge.Engine. It needs Tick at the time that Deadline returns, and is not safe for
-// concurrent use.
+// An Engine is a *bridge.Engine. It needs Tick at the time that Deadline returns, and is not safe
+// for concurrent use.
 type Engine interface {
 	Tick(now bridge.Time)
 	Deadline() (at bridge.Time, ok bool)
@@ -32,8 +33,8 @@ type Driver struct {
 	leave  func() func()
 }
 
-// New returns a driver for an engine. Unlock calls leave, which may be nil, before it releases the lock; after that it
-// calls the function that leave returned.
+// New returns a driver for an engine. Unlock calls leave, which may be nil, before it releases the
+// lock; after that it calls the function that leave returned.
 func New(engine Engine, leave func() (then func())) *Driver {
 	d := &Driver{engine: engine, start: time.Now(), leave: leave}
 	d.timer = time.AfterFunc(time.Hour, d.tick)

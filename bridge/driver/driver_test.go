@@ -18,13 +18,15 @@ func (h *host) Read(bridge.CallID, bridge.Request) {}
 func (h *host) End(bridge.CallID)                  {}
 func (h *host) Watched(string, bool)               {}
 
-// The engine's timers run, the hooks around the release of the lock are called, and nothing happens after End.
+// The engine's timers run, the hooks around the release of the lock are called, and nothing happens
+// after End.
 func TestHome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const uri = "https://x.test/a"
 		served := &host{}
 		var before, after atomic.Int32
-		engine := bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"}, UpdateBurst: 1}, served)
+		engine := bridge.New(
+			bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"}, UpdateBurst: 1}, served)
 		h := New(engine, func() func() {
 			before.Add(1)
 			return func() { after.Add(before.Load()) }
@@ -42,7 +44,8 @@ func TestHome(t *testing.T) {
 			e.Receive(now, 1,
 				[]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
 			e.Receive(now, 1,
-				[]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+uri+`"}}`))
+				[]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+
+					uri+`"}}`))
 			served.sent = nil
 			e.Touch(now, uri)
 			e.Touch(now, uri)
@@ -52,7 +55,8 @@ func TestHome(t *testing.T) {
 			return n
 		}
 		if before.Load() != 1 || after.Load() != 1 {
-			t.Fatalf("the hooks were called %d and %d times, or in the other order", before.Load(), after.Load())
+			t.Fatalf("the hooks were called %d and %d times, or in the other order", before.Load(),
+				after.Load())
 		}
 		if n := sent(); n != 1 {
 			t.Fatalf("at once %d updates", n)
@@ -74,7 +78,8 @@ func TestHome(t *testing.T) {
 		if sent() != 2 {
 			t.Error("the engine was called after the end")
 		}
-		if now := h.Now(); now < 3_600_000 || h.Until(now+50) > 50*time.Millisecond || h.Until(0) != 0 {
+		if now := h.Now(); now < 3_600_000 || h.Until(now+50) > 50*time.Millisecond ||
+			h.Until(0) != 0 {
 			t.Errorf("now %d, until %v and %v", now, h.Until(now+50), h.Until(0))
 		}
 	})

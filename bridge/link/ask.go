@@ -7,18 +7,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Read asks for the contents of a URI. key is its registered URI or template, params "" or the JSON text of its
-// parameters. done is called once, with the page's answer, unless end is called before. end must be called once: the
-// page holds the contents until then.
+// Read asks for the contents of a URI. key is its registered URI or template, params "" or the JSON
+// text of its parameters. done is called once, with the page's answer, unless end is called before.
+// end must be called once: the page holds the contents until then.
 func (p *Peer) Read(key, uri, params string, done func(Answer)) (call uint32, end func()) {
 	a := p.newAsk(done)
-	a.text = begin("read").Raw(",").Int(int(a.id)).Raw(",").Str(key).Raw(",").Str(uri).Raw(",").Str(params).Raw("]")
+	a.text = begin("read").Raw(",").Int(int(a.id)).Raw(",").Str(key).
+		Raw(",").Str(uri).Raw(",").Str(params).Raw("]")
 	return a.id, p.ask(a)
 }
 
-// CallTool asks the page at now to run a tool, unless a URI of unless has changed since the given revision. args is the
-// JSON text of an object.
-func (p *Peer) CallTool(now bridge.Time, name string, args []byte, unless []Seen, h ToolHandler) (call uint32, end func()) {
+// CallTool asks the page at now to run a tool, unless a URI of unless has changed since the given
+// revision. args is the JSON text of an object.
+func (p *Peer) CallTool(now bridge.Time, name string, args []byte, unless []Seen,
+	h ToolHandler) (call uint32, end func()) {
 	p.now = max(p.now, now)
 	a := p.newAsk(h.Done)
 	a.tool = &h
@@ -29,8 +31,8 @@ func (p *Peer) CallTool(now bridge.Time, name string, args []byte, unless []Seen
 	if condition != nil {
 		condition = wire.Text("[").Bytes(condition).Raw("]")
 	}
-	a.text = begin("callTool").Raw(",").Int(int(a.id)).Raw(",").Str(name).Raw(",").Str(string(args)).Raw(",").Str(
-		string(condition))
+	a.text = begin("callTool").Raw(",").Int(int(a.id)).Raw(",").Str(name).
+		Raw(",").Str(string(args)).Raw(",").Str(string(condition))
 	return a.id, p.ask(a)
 }
 
@@ -44,8 +46,8 @@ type ToolHandler struct {
 	Progress func(bridge.Progress)
 	// Started, which may be nil, is called when the page starts the tool.
 	Started func()
-	// Starting is called when the page got the call late and asks whether to start. It returns true to say so at once,
-	// or false to decide later, by Start or end. Nil is true.
+	// Starting is called when the page got the call late and asks whether to start. It returns true
+	// to say so at once, or false to decide later, by Start or end. Nil is true.
 	Starting func(now bridge.Time) bool
 }
 
@@ -165,8 +167,8 @@ func (p *Peer) complete(a *ask, answer Answer) {
 // TooLarge is the Failure of an answer that is longer than Limits.ContentsBytes.
 const TooLarge bridge.Failure = "result_size"
 
-// Watched tells the page that the first watcher of a URI has come (on), or that the last one has left. If on is set,
-// the page answers with a touch that has the URI's revision.
+// Watched tells the page that the first watcher of a URI has come (on), or that the last one has
+// left. If on is set, the page answers with a touch that has the URI's revision.
 func (p *Peer) Watched(uri string, on bool) {
 	value := "false"
 	if on {
@@ -179,8 +181,8 @@ func (p *Peer) Watched(uri string, on bool) {
 // maxReports bounds the sentences to a page's developer.
 const maxReports = 100
 
-// Report sends a sentence to the page's developer, once, and reports whether it did. A page that repeats a fault in a
-// loop is not told in a loop.
+// Report sends a sentence to the page's developer, once, and reports whether it did. A page that
+// repeats a fault in a loop is not told in a loop.
 func (p *Peer) Report(sentence string) bool {
 	if len(p.reports) == maxReports || slices.Contains(p.reports, sentence) {
 		return false
@@ -188,7 +190,8 @@ func (p *Peer) Report(sentence string) bool {
 	p.reports = append(p.reports, sentence)
 	p.say("report", quote(sentence)).close()
 	if len(p.reports) == maxReports {
-		p.say("report", quote("nothing more is reported about this page: correct these first")).close()
+		const last = "nothing more is reported about this page: correct these first"
+		p.say("report", quote(last)).close()
 	}
 	return true
 }

@@ -10,10 +10,16 @@ import (
 // A listener is a core that prints the page's calls.
 type listener struct{}
 
-func (listener) Hello(a link.About) error                   { fmt.Println("hello of", a.Epoch); return nil }
-func (listener) Register(r bridge.Resource, _ string) error { fmt.Println("offers", r.URI); return nil }
-func (listener) Unregister(uri string)                      { fmt.Println("withdraws", uri) }
-func (listener) Touch(uri string, revision int64)           { fmt.Println("changed", uri, revision) }
+func (listener) Hello(a link.About) error {
+	fmt.Println("hello of", a.Epoch)
+	return nil
+}
+func (listener) Register(r bridge.Resource, _ string) error {
+	fmt.Println("offers", r.URI)
+	return nil
+}
+func (listener) Unregister(uri string)            { fmt.Println("withdraws", uri) }
+func (listener) Touch(uri string, revision int64) { fmt.Println("changed", uri, revision) }
 func (listener) SetTools(tools []bridge.Tool, _ string) error {
 	fmt.Println("tools", len(tools))
 	return nil
@@ -31,7 +37,8 @@ func Example() {
 	}
 	hear(`[["hello",1,"0",{"epoch":"e1"}]]`)
 	hear(`[["register","{\"uri\":\"` + uri + `\",\"name\":\"Cart\"}"]]`)
-	peer.Read(uri, uri, "", func(a link.Answer) { fmt.Println(string(a.Contents), "at revision", a.Revision) })
+	peer.Read(uri, uri, "",
+		func(a link.Answer) { fmt.Println(string(a.Contents), "at revision", a.Revision) })
 	fmt.Println("to the page:", string(peer.Take(0)))
 	hear(`=1 4 [{"uri":"` + uri + `","text":"1 apple"}]`)
 	// Output:

@@ -7,8 +7,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Frame is a decoded frame of a page. Decoding needs no Peer, so a caller that shares a lock between pages need not
-// hold it.
+// A Frame is a decoded frame of a page. Decoding needs no Peer, so a caller that shares a lock
+// between pages need not hold it.
 type Frame struct {
 	bytes int
 	steps []step
@@ -19,7 +19,8 @@ type Frame struct {
 	answered *answered // of an answer's contents
 }
 
-// Hello returns the page's hello, if the frame begins with it, for callers that need it before there is a Peer.
+// Hello returns the page's hello, if the frame begins with it, for callers that need it before
+// there is a Peer.
 func (f Frame) Hello() (a About, ok bool) {
 	if f.hello == nil {
 		return About{}, false
@@ -83,8 +84,8 @@ func (f *Frame) answer(frame []byte, l *Limits) {
 	}
 	a := Answer{Contents: rest, Revision: revision}
 	if len(rest) > l.ContentsBytes {
-		a = Answer{Failure: TooLarge, Detail: above("what the page gave has "+wire.Itoa(len(rest))+" bytes",
-			l.ContentsBytes, "")}
+		given := "what the page gave has " + wire.Itoa(len(rest)) + " bytes"
+		a = Answer{Failure: TooLarge, Detail: above(given, l.ContentsBytes, "")}
 	}
 	given := &answered{uint32(n), a}
 	f.answered = given
@@ -157,7 +158,9 @@ func (c *call) integer(i int, below int64) (int64, bool) {
 	return n, ok && n >= 0 && n < below
 }
 
-func (c *call) boolean(i int) (on, ok bool) { return c.args[i].True(), c.args[i].Kind() == wire.Bool }
+func (c *call) boolean(i int) (on, ok bool) {
+	return c.args[i].True(), c.args[i].Kind() == wire.Bool
+}
 
 // add turns a call into a step. It reports false if the link has no such call.
 func (f *Frame) add(c *call, l *Limits) bool {
@@ -167,7 +170,8 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		version, okVersion := c.integer(0, 1<<31)
 		build, okBuild := c.text(1)
 		a, okAbout := about(c.args[2])
-		f.steps = append(f.steps, step{first: true, do: func(p *Peer) string { return p.hello(version, build, a) }})
+		f.steps = append(f.steps,
+			step{first: true, do: func(p *Peer) string { return p.hello(version, build, a) }})
 		ok := okVersion && okBuild && okAbout
 		if ok && len(f.steps) == 1 {
 			f.hello = &a
@@ -218,8 +222,10 @@ func (f *Frame) register(descriptor string, l *Limits) {
 	var r bridge.Resource
 	var err error
 	if len(descriptor) > l.DescriptorBytes && units(descriptor) > l.DescriptorBytes {
-		err = errors.New(above("a descriptor has "+wire.Itoa(len(descriptor))+" bytes", l.DescriptorBytes, " UTF-16 code units"))
-	} else if r, err = bridge.DecodeResource([]byte(descriptor)); err == nil && len(r.URI) > l.URIBytes {
+		given := "a descriptor has " + wire.Itoa(len(descriptor)) + " bytes"
+		err = errors.New(above(given, l.DescriptorBytes, " UTF-16 code units"))
+	} else if r, err = bridge.DecodeResource([]byte(descriptor)); err == nil &&
+		len(r.URI) > l.URIBytes {
 		err = errors.New(above("a URI has "+wire.Itoa(len(r.URI))+" bytes", l.URIBytes, ""))
 		r.URI = ""
 	}
@@ -236,7 +242,8 @@ func units(text string) (n int) {
 	return n
 }
 
-// setTools takes the tools that are within the limits, in order. If it leaves others out, it reports why.
+// setTools takes the tools that are within the limits, in order. If it leaves others out, it
+// reports why.
 func (f *Frame) setTools(text string, l *Limits) {
 	var tools []bridge.Tool
 	var why string
@@ -270,7 +277,8 @@ func (f *Frame) setTools(text string, l *Limits) {
 	f.addStep(func(p *Peer) { p.setTools(tools, text, err) })
 }
 
-// EachTool calls set with each tool that the frame offers, before Apply. Like Parse it needs no Peer.
+// EachTool calls set with each tool that the frame offers, before Apply. Like Parse it needs no
+// Peer.
 func (f *Frame) EachTool(set func(*bridge.Tool)) {
 	for _, list := range f.tools {
 		for i := range list {
@@ -337,14 +345,16 @@ func (f *Frame) progress(c *call) bool {
 		return true
 	}
 	f.addStep(func(peer *Peer) {
-		if asked := peer.findAsk(uint32(id)); asked != nil && asked.tool != nil && asked.tool.Progress != nil {
+		if asked := peer.findAsk(uint32(id)); asked != nil && asked.tool != nil &&
+			asked.tool.Progress != nil {
 			asked.tool.Progress(p)
 		}
 	})
 	return true
 }
 
-// about decodes a page's description of itself. Members of wrong types, and too long ones, are ignored.
+// about decodes a page's description of itself. Members of wrong types, and too long ones, are
+// ignored.
 func about(v wire.Value) (a About, ok bool) {
 	text := func(name string, most int) string {
 		s, _ := v.Get(name).Text()
@@ -353,8 +363,9 @@ func about(v wire.Value) (a About, ok bool) {
 		}
 		return s
 	}
-	a = About{Epoch: text("epoch", 64), Tab: text("tab", 64), Frame: text("frame", 64), URL: text("url", 8192),
-		Origin: text("origin", 1024), Browser: text("browser", 1024), Profile: text("profile", 256),
+	a = About{Epoch: text("epoch", 64), Tab: text("tab", 64), Frame: text("frame", 64),
+		URL: text("url", 8192), Origin: text("origin", 1024),
+		Browser: text("browser", 1024), Profile: text("profile", 256),
 		Window: text("window", 64), Target: text("target", 64)}
 	if title, is := v.Get("title").Text(); is {
 		a.Title = &title
@@ -372,8 +383,8 @@ type answered struct {
 	answer Answer
 }
 
-// Check passes an answer with contents, if the frame is one, through gate, which returns what the asker gets. An error
-// ends the link: the contents are no JSON. Like Parse it needs no Peer.
+// Check passes an answer with contents, if the frame is one, through gate, which returns what the
+// asker gets. An error ends the link: the contents are no JSON. Like Parse it needs no Peer.
 func (f *Frame) Check(gate func(Answer) (Answer, error)) {
 	if f.answered == nil || f.answered.answer.Failure != "" {
 		return

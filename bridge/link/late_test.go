@@ -98,12 +98,14 @@ func TestStarts(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		// c has ended; and a second word counts for nothing.
-		if got := say(`[["starting",3],["started",3],["started",1],["started",1],["started",4],["started",9]]`); got != `[["end",3]]` {
+		if got := say(
+			`[["starting",3],["started",3],["started",1],["started",1],["started",4],["started",9]]`); got != `[["end",3]]` {
 			t.Errorf("got %s", got)
 		}
 		p.Close()
 		slices.Sort(log)
-		if got := strings.Join(log, ", "); got != "a done true, a started, a starting, b done false, b starting" {
+		if got := strings.Join(log,
+			", "); got != "a done true, a started, a starting, b done false, b starting" {
 			t.Errorf("got %s", got)
 		}
 	}

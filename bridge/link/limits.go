@@ -41,8 +41,9 @@ func (l Limits) withDefaults() Limits {
 // nesting bounds the nesting of a page's JSON.
 const nesting = 64
 
-// An allowance is the number of calls that a page may send. It grows with time, up to CallsBurst, and may be overdrawn
-// by as much again. Until that is paid back the page gets no answer, and the page layer sends no touches without one.
+// An allowance is the number of calls that a page may send. It grows with time, up to CallsBurst,
+// and may be overdrawn by as much again. Until that is paid back the page gets no answer, and the
+// page layer sends no touches without one.
 type allowance struct {
 	left   int
 	filled bridge.Time

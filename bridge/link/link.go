@@ -7,8 +7,8 @@ import (
 // Version is the version of the link.
 const Version = 1
 
-// ShownHeader is a header of the request for a WebSocket. It says that what follows is from a program of
-// the user's, and not from a page: scripts of pages can set no header there.
+// ShownHeader is a header of the request for a WebSocket. It says that what follows is from a
+// program of the user's, and not from a page: scripts of pages can set no header there.
 const ShownHeader = "Pagewire-Shown"
 
 // About is a page's description of itself, in its hello and later in notes.
@@ -19,19 +19,20 @@ type About struct {
 	URL   string
 	// Origin is the origin of an extension's page. The connection has another origin.
 	Origin string
-	// Browser is the User-Agent of an extension's browser, Profile the user's name for the profile, and Window
-	// identifies the window; each is "" if the extension does not give it.
+	// Browser is the User-Agent of an extension's browser, Profile the user's name for the profile,
+	// and Window identifies the window; each is "" if the extension does not give it.
 	Browser, Profile, Window string
 	// Target is the key of an extension's tab by CDP; "" if the extension does not know it.
 	Target string
 	// Title is nil if the page does not give it.
 	Title *string
-	// Focused is the time of the last focus of the page's window, in ms since 1970; 0 if the page does not give it.
+	// Focused is the time of the last focus of the page's window, in ms since 1970; 0 if the page
+	// does not give it.
 	Focused int64
 	// Dial counts the document's connections, including this one; 0 if the page does not give it.
 	Dial int64
-	// Shown says that it is not the page but what its user shows of it. Only an extension can say so,
-	// and who connects with ShownHeader.
+	// Shown says that it is not the page but what its user shows of it. Only an extension can say
+	// so, and who connects with ShownHeader.
 	Shown bool
 	// Starts says that the page says when it starts a tool, and asks before it starts one late.
 	Starts bool
@@ -41,12 +42,13 @@ type About struct {
 type Core interface {
 	// Hello comes first, and once. An error ends the link, and is sent to the page.
 	Hello(About) error
-	// Register offers a new resource; descriptor is its JSON text, as the page wrote it. An error refuses it, and is sent
-	// to the page.
+	// Register offers a new resource; descriptor is its JSON text, as the page wrote it. An error
+	// refuses it, and is sent to the page.
 	Register(r bridge.Resource, descriptor string) error
 	// Unregister withdraws the resource registered under uri.
 	Unregister(uri string)
-	// Touch reports a change of uri. If the revision is not new, it only reports the current revision.
+	// Touch reports a change of uri. If the revision is not new, it only reports the current
+	// revision.
 	Touch(uri string, revision int64)
 	// SetTools replaces the page's tools; text is their JSON text, as the page wrote it.
 	SetTools(tools []bridge.Tool, text string) error
@@ -58,7 +60,8 @@ type Core interface {
 
 // An Answer is a page's answer to a read or a tool call.
 type Answer struct {
-	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it. It must not be changed.
+	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it. It must
+	// not be changed.
 	Contents []byte
 	// Checked is what the gate of Frame.Check has added.
 	Checked any

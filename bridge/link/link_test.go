@@ -103,7 +103,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// A Peer writes each call as in the good frames of core.txt, which the tests of the page's end read.
+// A Peer writes each call as in the good frames of core.txt, which the tests of the page's end
+// read.
 func TestWhatACoreSays(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{})
 	p.Welcome("abcdefgh")
@@ -138,7 +139,8 @@ func TestCallsReachTheCore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"hello e ", "register https://x.test/a", "touch https://x.test/a 4", "tools 1", "note 5",
+	want := []string{"hello e ", "register https://x.test/a", "touch https://x.test/a 4", "tools 1",
+		"note 5",
 		"unregister https://x.test/a", "bye true"}
 	if !slices.Equal(core.log, want) {
 		t.Errorf("got %q", core.log)
@@ -192,8 +194,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A page has at most Limits.Asked calls at once: the others wait, in order, and a call that ends meanwhile is never
-// sent.
+// A page has at most Limits.Asked calls at once: the others wait, in order, and a call that ends
+// meanwhile is never sent.
 func TestAsksOneAfterTheOther(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{Asked: 2})
 	var ends []func()
@@ -215,8 +217,8 @@ func TestAsksOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Each frame is answered: immediately if a call is urgent, otherwise within 10 ms. The end of a call shares the frame
-// of the next call.
+// Each frame is answered: immediately if a call is urgent, otherwise within 10 ms. The end of a
+// call shares the frame of the next call.
 func TestEachFrameIsAnswered(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{})
 	p.Receive(100, []byte(`[["touch","u",1]]`))
@@ -262,7 +264,8 @@ func TestCheck(t *testing.T) {
 			return a, nil
 		})
 		err := p.Apply(1, f)
-		if outcome(err) != c.ended || c.got != "" && got.Checked != c.got || (c.got == "") != (got.Failure != "") {
+		if outcome(err) != c.ended || c.got != "" && got.Checked != c.got ||
+			(c.got == "") != (got.Failure != "") {
 			t.Errorf("%s: %v, and the reader has %+v", c.frame, err, got)
 		}
 	}
@@ -279,7 +282,8 @@ func TestClose(t *testing.T) {
 	p.Close()
 	p.Read("k", "u", "", func(a Answer) { got = append(got, "late "+a.Detail) })
 	const why = "the page went away before it answered"
-	if want := []string{"0", "1" + why, "2" + why, "late " + why}; fmt.Sprint(got) != fmt.Sprint(want) {
+	if want := []string{"0", "1" + why, "2" + why, "late " +
+		why}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q", got)
 	}
 	if err := p.Receive(2, []byte("nonsense")); err != nil {
@@ -290,7 +294,8 @@ func TestClose(t *testing.T) {
 // Each excess is reported with its limit, and is refused alone or ends the link.
 func TestLimits(t *testing.T) {
 	descriptor := func(uri string, length int) string {
-		return fmt.Sprintf(`[["register","{\"uri\":\"%s\",\"name\":\"%s\"}"]]`, uri, strings.Repeat("n", length))
+		return fmt.Sprintf(`[["register","{\"uri\":\"%s\",\"name\":\"%s\"}"]]`, uri,
+			strings.Repeat("n", length))
 	}
 	tools := func(n, length int) string {
 		var list []string
@@ -300,8 +305,9 @@ func TestLimits(t *testing.T) {
 		}
 		return `[["setTools","[` + strings.Join(list, ",") + `]"]]`
 	}
-	l := Limits{FrameBytes: 4000, DescriptorBytes: 300, Resources: 3, ResourcesBytes: 700, Tools: 2, ToolsBytes: 550,
-		URIBytes: 60}
+	l := Limits{FrameBytes: 4000, DescriptorBytes: 300, Resources: 3, ResourcesBytes: 700, Tools: 2,
+		ToolsBytes: 550,
+		URIBytes:   60}
 	for _, c := range []struct {
 		name   string
 		frames []string
@@ -309,24 +315,33 @@ func TestLimits(t *testing.T) {
 		ended  string
 		held   int // calls of the core after hello
 	}{
-		{"a descriptor", []string{descriptor("https://x.test/a", 300)}, "a descriptor has 336 bytes; the limit is 300",
+		{"a descriptor", []string{descriptor("https://x.test/a", 300)},
+			"a descriptor has 336 bytes; the limit is 300",
 			"", 0},
 		{"a URI", []string{descriptor("https://x.test/"+strings.Repeat("a", 60), 1)},
 			"a URI has 75 bytes; the limit is 60", "", 0},
 		{"too many", []string{descriptor("https://x.test/1", 1), descriptor("https://x.test/2", 1),
 			descriptor("https://x.test/3", 1), descriptor("https://x.test/4", 1)},
 			"https://x.test/4: the page has too many; the limit is 3", "", 3},
-		{"too much", []string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250),
-			descriptor("https://x.test/3", 250)},
+		{"too much",
+			[]string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250),
+				descriptor("https://x.test/3", 250)},
 			"the page's descriptors are too long together; the limit is 700 bytes", "", 2},
-		{"another's", []string{descriptor("https://evil.test/1", 1)}, "https://evil.test/1: not at its origin", "", 0},
-		{"room again", []string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250),
-			`[["unregister","https://x.test/1"]]`, descriptor("https://x.test/3", 250)}, "", "", 4},
-		{"tools", []string{tools(3, 1)}, "tools refused: 1 of 3 are left out: there are more; the limit is 2", "", 1},
-		{"long tools", []string{tools(2, 400)}, "2 of 2 are left out: t1 has 430 bytes; the limit is 300", "", 1},
-		{"tools that are too long together", []string{tools(2, 260)}, "bytes; the limit is 550", "", 1},
+		{"another's", []string{descriptor("https://evil.test/1", 1)},
+			"https://evil.test/1: not at its origin", "", 0},
+		{"room again",
+			[]string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250),
+				`[["unregister","https://x.test/1"]]`, descriptor("https://x.test/3", 250)}, "", "",
+			4},
+		{"tools", []string{tools(3, 1)},
+			"tools refused: 1 of 3 are left out: there are more; the limit is 2", "", 1},
+		{"long tools", []string{tools(2, 400)},
+			"2 of 2 are left out: t1 has 430 bytes; the limit is 300", "", 1},
+		{"tools that are too long together", []string{tools(2, 260)}, "bytes; the limit is 550", "",
+			1},
 		{"a long tool", []string{tools(1, 300)}, "t0 has 330 bytes; the limit is 300", "", 1},
-		{"a frame", []string{strings.Repeat(" ", 4001)}, "", "a frame has 4001 bytes; the limit is 4000", 0},
+		{"a frame", []string{strings.Repeat(" ", 4001)}, "",
+			"a frame has 4001 bytes; the limit is 4000", 0},
 		{"nesting", []string{strings.Repeat("[", 70) + strings.Repeat("]", 70)}, "",
 			"a frame that is neither calls nor contents", 0},
 	} {
@@ -341,7 +356,8 @@ func TestLimits(t *testing.T) {
 			if c.ended != "" && ended != c.ended || c.ended == "" && ended != "ok" {
 				t.Errorf("ended: %s", ended)
 			}
-			if c.told != "" && !strings.Contains(told, c.told) || c.told == "" && strings.Contains(told, "report") {
+			if c.told != "" && !strings.Contains(told, c.told) ||
+				c.told == "" && strings.Contains(told, "report") {
 				t.Errorf("the page was told %s", told)
 			}
 			if c.ended != "" && !strings.Contains(told, `[["refused","`+c.ended) {
@@ -359,7 +375,9 @@ func TestLimits(t *testing.T) {
 		t.Errorf("of too many tools the core was told %q", got)
 	}
 	p := New(0, &recorder{}, "test", Limits{})
-	if got := outcome(p.Receive(0, []byte(strings.Repeat(" ", 65<<10)))); got != "a frame has 66560 bytes; the limit "+
+	if got := outcome(
+		p.Receive(0,
+			[]byte(strings.Repeat(" ", 65<<10)))); got != "a frame has 66560 bytes; the limit "+
 		"is 65536" {
 		t.Errorf("before the hello: %s", got)
 	}
@@ -369,8 +387,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A page that overdraws its allowance is answered later, and sends no touches until then; if it goes on, the link ends.
-// The allowance does not grow above a burst.
+// A page that overdraws its allowance is answered later, and sends no touches until then; if it
+// goes on, the link ends. The allowance does not grow above a burst.
 func TestTooManyCalls(t *testing.T) {
 	l := Limits{Calls: 100, CallsBurst: 50}
 	// 25 calls, and one for the frame
@@ -387,7 +405,8 @@ func TestTooManyCalls(t *testing.T) {
 	if at, _ := p.Deadline(); at != 10+290 {
 		t.Errorf("the answer is due at %d", at)
 	}
-	if err := p.Receive(10, frame); outcome(err) != "it says more calls than it may; the limit is 100 a second" {
+	if err := p.Receive(10,
+		frame); outcome(err) != "it says more calls than it may; the limit is 100 a second" {
 		t.Errorf("it goes on: %v", err)
 	}
 	p = begun(t, &recorder{}, l)
@@ -445,7 +464,8 @@ func FuzzReceive(f *testing.F) {
 func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	p := begun(b, &recorder{}, Limits{})
-	answer := []byte(`[{"uri":"https://x.test/state","mimeType":"application/json","text":"{\"items\":[1,2,3]}"}]`)
+	answer := []byte(
+		`[{"uri":"https://x.test/state","mimeType":"application/json","text":"{\"items\":[1,2,3]}"}]`)
 	now := bridge.Time(0)
 	for b.Loop() {
 		id, end := p.Read("https://x.test/state", "https://x.test/state", "", func(Answer) {})

@@ -28,7 +28,8 @@ func (p *Peer) Take(now bridge.Time) []byte {
 	return frame
 }
 
-// Deadline is the time at which Take will have a frame without another call. ok is false if there is none.
+// Deadline is the time at which Take will have a frame without another call. ok is false if there
+// is none.
 func (p *Peer) Deadline() (at bridge.Time, ok bool) {
 	switch {
 	case p.urgent:
@@ -36,7 +37,8 @@ func (p *Peer) Deadline() (at bridge.Time, ok bool) {
 	case p.over || len(p.out) == 0 && !p.owes:
 		return 0, false
 	}
-	// A page that has overdrawn its allowance is acknowledged later, and sends no touches until then.
+	// A page that has overdrawn its allowance is acknowledged later, and sends no touches until
+	// then.
 	return max(p.since+answerDelay, p.earn.inCredit(&p.limit)), true
 }
 

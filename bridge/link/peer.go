@@ -7,11 +7,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// answerDelay is how long a call that is not urgent may wait for another one to share its frame, in ms. The end of a
-// call mostly shares the frame of the next read.
+// answerDelay is how long a call that is not urgent may wait for another one to share its frame, in
+// ms. The end of a call mostly shares the frame of the next read.
 const answerDelay = 10
 
-// A Peer is the core's end of one link. It is not safe for concurrent use. The Core's methods may call it again.
+// A Peer is the core's end of one link. It is not safe for concurrent use. The Core's methods may
+// call it again.
 type Peer struct {
 	core  Core
 	build string
@@ -52,7 +53,8 @@ type ask struct {
 	began    bool         // the page has started the tool
 }
 
-// New returns the core's end of a link that begins at now. build is the version of Pagewire that is sent to the page.
+// New returns the core's end of a link that begins at now. build is the version of Pagewire that is
+// sent to the page.
 func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
 	p := &Peer{core: core, build: build, limit: limits.withDefaults(), resources: map[string]int{},
 		asked: map[uint32]*ask{}}
@@ -61,7 +63,8 @@ func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
 }
 
 // gone is the answer of a page that has gone.
-var gone = Answer{Failure: bridge.ReadFailed, Detail: "the page went away before it answered", Gone: true}
+var gone = Answer{Failure: bridge.ReadFailed, Detail: "the page went away before it answered",
+	Gone: true}
 
 // Close ends the link. Open asks are answered with a failure.
 func (p *Peer) Close() { p.close(gone) }
@@ -94,8 +97,8 @@ func (p *Peer) Receive(now bridge.Time, frame []byte) error {
 	return p.Apply(now, Parse(frame, p.limit))
 }
 
-// Apply takes a frame. An error is an *Ended: the link is over, Take has the last frame for the page, and then the
-// transport must be closed.
+// Apply takes a frame. An error is an *Ended: the link is over, Take has the last frame for the
+// page, and then the transport must be closed.
 func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	if p.over {
 		return nil
@@ -107,7 +110,8 @@ func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	return nil
 }
 
-// Refuse ends the link as Apply does, for a reason of the transport, such as a frame that is too long.
+// Refuse ends the link as Apply does, for a reason of the transport, such as a frame that is too
+// long.
 func (p *Peer) Refuse(reason string) error {
 	if p.over {
 		return nil
@@ -154,7 +158,8 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	return f.bad
 }
 
-// expects reports whether an answer to a call may come: it is open, or it ended while the answer was on its way.
+// expects reports whether an answer to a call may come: it is open, or it ended while the answer
+// was on its way.
 func (p *Peer) expects(call uint32) bool {
 	if p.findAsk(call) != nil {
 		return true
@@ -205,7 +210,8 @@ func (p *Peer) register(r bridge.Resource, descriptor string, err error) {
 	case !known && len(p.resources) >= p.limit.Resources:
 		refuse(above("the page has too many", p.limit.Resources, ""))
 	case p.bytes-before+bytes > p.limit.ResourcesBytes:
-		refuse(above("the page's descriptors are too long together", p.limit.ResourcesBytes, " bytes"))
+		refuse(above("the page's descriptors are too long together", p.limit.ResourcesBytes,
+			" bytes"))
 	default:
 		if err := p.core.Register(r, descriptor); err != nil {
 			refuse(err.Error())
@@ -225,7 +231,8 @@ func (p *Peer) unregister(uri string) {
 	p.core.Unregister(uri)
 }
 
-// setTools passes on tools; written is their JSON text. leftOut, if it is not nil, says why others are left out.
+// setTools passes on tools; written is their JSON text. leftOut, if it is not nil, says why others
+// are left out.
 func (p *Peer) setTools(tools []bridge.Tool, written string, leftOut error) {
 	if leftOut != nil {
 		p.refuseTools(leftOut)

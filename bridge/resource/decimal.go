@@ -1,7 +1,7 @@
 package resource
 
-// Numbers are compared by their text. Package strconv would parse them into floats: 23 KB of TinyGo's wasm, half of it
-// tables, and 2^53+1 would equal 2^53.
+// Numbers are compared by their text. Package strconv would parse them into floats: 23 KB of
+// TinyGo's wasm, half of it tables, and 2^53+1 would equal 2^53.
 
 // A number is ±0.digits × 10^exponent. digits has no zero at either end, and is empty for 0.
 type number struct {
@@ -43,8 +43,8 @@ func parseDecimal(s string) (n number) {
 	return n
 }
 
-// exponent reads the exponent of a number. It stops at 16 million, so that an int of 32 bits does not overflow: no text
-// has enough digits to make up for such an exponent.
+// exponent reads the exponent of a number. It stops at 16 million, so that an int of 32 bits does
+// not overflow: no text has enough digits to make up for such an exponent.
 func exponent(s string) (n int) {
 	negative := s[0] == '-'
 	if negative || s[0] == '+' {

@@ -10,7 +10,8 @@ func ExampleRegistry() {
 	shop := resource.NewRegistry(resource.Rule{Origin: "https://shop.example"}, 100, 8192)
 	for _, uri := range []string{"https://shop.example/cart", "https://shop.example/item/{id}",
 		"https://b.example/cart"} {
-		if _, err := shop.Add(resource.Resource{URI: uri, Name: "a resource", Size: -1}); err != nil {
+		if _, err := shop.Add(
+			resource.Resource{URI: uri, Name: "a resource", Size: -1}); err != nil {
 			fmt.Println(err)
 		}
 	}

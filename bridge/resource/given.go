@@ -1,7 +1,8 @@
 package resource
 
-// DateTime returns the time, with an offset from UTC, that a page gives in ISO 8601, or "". A date is
-// its beginning in UTC, as for JavaScript. Clients refuse the list of all resources for another form.
+// DateTime returns the time, with an offset from UTC, that a page gives in ISO 8601, or "". A date
+// is its beginning in UTC, as for JavaScript. Clients refuse the list of all resources for another
+// form.
 func DateTime(s string) string {
 	const form = "0000-00-00T00:00:00"
 	if len(s) == 10 {
@@ -49,15 +50,16 @@ func DateTime(s string) string {
 // offset or a date and time.
 func fits(s, form string) bool {
 	for i := range len(form) {
-		if i >= len(s) || form[i] == '0' && (s[i] < '0' || s[i] > '9') || form[i] != '0' && form[i] != s[i] {
+		if i >= len(s) || form[i] == '0' && (s[i] < '0' || s[i] > '9') ||
+			form[i] != '0' && form[i] != s[i] {
 			return false
 		}
 	}
 	return len(form) > 6 || len(s) == len(form)
 }
 
-// Reserved is what reserves a key of _meta, which a page may not set, or "": the key, or a label of its prefix. MCP, its
-// extension for Views, and Pagewire own these.
+// Reserved is what reserves a key of _meta, which a page may not set, or "": the key, or a label of
+// its prefix. MCP, its extension for Views, and Pagewire own these.
 func Reserved(key string) string {
 	switch key {
 	case "progressToken", "traceparent", "tracestate", "baggage", "__proto__":

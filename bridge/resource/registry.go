@@ -4,7 +4,8 @@ package resource
 type Entry struct {
 	Resource
 
-	// Wide means that the entry answers for other URIs too: it is a template, or takes query parameters.
+	// Wide means that the entry answers for other URIs too: it is a template, or takes query
+	// parameters.
 	Wide bool
 
 	// Pattern is the entry's template in the listing of templates, or "" if it is not there.
@@ -29,8 +30,8 @@ type Registry struct {
 	wide    []*Entry // templates, by seq
 }
 
-// NewRegistry returns an empty registry for the URIs that rule admits: at most max entries, with URIs of at most maxURI
-// bytes. 0 or less means no bound.
+// NewRegistry returns an empty registry for the URIs that rule admits: at most max entries, with
+// URIs of at most maxURI bytes. 0 or less means no bound.
 func NewRegistry(rule Rule, max, maxURI int) *Registry {
 	return &Registry{rule: rule, max: max, maxURI: maxURI, byURI: map[string]*Entry{}}
 }
@@ -44,7 +45,8 @@ func (g *Registry) Bytes() int { return g.bytes }
 // Check returns an *Error if a URI of an agent could not be registered here.
 func (g *Registry) Check(uri string) error {
 	if g.maxURI > 0 && len(uri) > g.maxURI {
-		return &Error{Reason: BadURI, Message: "Invalid URI: longer than " + decimal(uint64(g.maxURI)) + " bytes"}
+		return &Error{Reason: BadURI,
+			Message: "Invalid URI: longer than " + decimal(uint64(g.maxURI)) + " bytes"}
 	}
 	return g.rule.Check(uri)
 }
@@ -74,9 +76,11 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 	e.Wide = e.Template() || e.Schema != nil
 	switch {
 	case g.byURI[r.URI] != nil:
-		return nil, &Error{Reason: Duplicate, Message: "a resource with the URI " + r.URI + " is registered"}
+		return nil, &Error{Reason: Duplicate,
+			Message: "a resource with the URI " + r.URI + " is registered"}
 	case g.max > 0 && len(g.ordered) >= g.max:
-		return nil, &Error{Reason: Full, Message: "more than " + decimal(uint64(g.max)) + " resources"}
+		return nil, &Error{Reason: Full,
+			Message: "more than " + decimal(uint64(g.max)) + " resources"}
 	}
 	if e.Template() {
 		e.Pattern = r.URI
@@ -134,8 +138,9 @@ func after(list []*Entry, seq uint64) int {
 // Get returns the entry registered under exactly uri, or nil.
 func (g *Registry) Get(uri string) *Entry { return g.byURI[uri] }
 
-// Find returns the entry that answers for a URI, or nil. The order is: the entry registered under it, the entry that
-// takes parameters and is registered under the part before its "?", the first template that matches it.
+// Find returns the entry that answers for a URI, or nil. The order is: the entry registered under
+// it, the entry that takes parameters and is registered under the part before its "?", the first
+// template that matches it.
 func (g *Registry) Find(uri string) *Entry {
 	e, _ := g.find(uri)
 	return e
@@ -144,7 +149,8 @@ func (g *Registry) Find(uri string) *Entry {
 // Answers reports whether e, which is Wide, answers for uri if no earlier entry does.
 func (e *Entry) Answers(uri string) bool {
 	n := len(e.URI)
-	ok := len(uri) >= n && uri[:n] == e.URI && (len(uri) == n || uri[n] == '?' && indexByte(uri, '#') < 0)
+	ok := len(uri) >= n && uri[:n] == e.URI &&
+		(len(uri) == n || uri[n] == '?' && indexByte(uri, '#') < 0)
 	if e.Template() {
 		_, ok = e.template.match(uri)
 	}
@@ -176,8 +182,8 @@ func (g *Registry) find(uri string) (*Entry, []pair) {
 	return nil, nil
 }
 
-// Resolve is Find with the URI's typed parameters. It returns an *Error of reason Unknown, or BadParams if the entry's
-// schema refuses them.
+// Resolve is Find with the URI's typed parameters. It returns an *Error of reason Unknown, or
+// BadParams if the entry's schema refuses them.
 func (g *Registry) Resolve(uri string) (*Entry, []Param, error) {
 	e, pairs := g.find(uri)
 	if e == nil {
@@ -190,8 +196,8 @@ func (g *Registry) Resolve(uri string) (*Entry, []Param, error) {
 	return e, params, err
 }
 
-// Replace replaces the description of the entry registered under r.URI. It reports whether there is one, and whether
-// listings change. The entry's Schema stays, so it answers for the same URIs.
+// Replace replaces the description of the entry registered under r.URI. It reports whether there is
+// one, and whether listings change. The entry's Schema stays, so it answers for the same URIs.
 func (g *Registry) Replace(r Resource) (ok, listed bool) {
 	e := g.byURI[r.URI]
 	if e == nil {
@@ -205,12 +211,14 @@ func (g *Registry) Replace(r Resource) (ok, listed bool) {
 	return true, listed
 }
 
-// Page passes entries of the listing of resources, or of templates, to take. It begins after cursor ("" for the first
-// page), and ends when take refuses an entry, which begins the next page. next is the cursor of that page, or "" at the
-// end. A cursor names a place in the order of registration, and the end of that order at the first page, so it stays
-// valid while entries come and go. Later entries are on no page: if they came as fast as they are listed, the list
-// would be endless. The error is an *Error of reason BadCursor: this registry made no such cursor.
-func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (next string, err error) {
+// Page passes entries of the listing of resources, or of templates, to take. It begins after cursor
+// ("" for the first page), and ends when take refuses an entry, which begins the next page. next is
+// the cursor of that page, or "" at the end. A cursor names a place in the order of registration,
+// and the end of that order at the first page, so it stays valid while entries come and go. Later
+// entries are on no page: if they came as fast as they are listed, the list would be endless. The
+// error is an *Error of reason BadCursor: this registry made no such cursor.
+func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (
+	next string, err error) {
 	from, end := 0, g.seq
 	if cursor != "" {
 		var seq uint64
@@ -238,8 +246,8 @@ func formatCursor(seq, end uint64, templates bool) string {
 	return string(cursorLetter(templates)) + decimal(seq) + "." + decimal(end)
 }
 
-// parseCursor accepts only cursors that formatCursor can have made here. A cursor of another registry with more entries
-// would be after the last entry, and look like the end of the list.
+// parseCursor accepts only cursors that formatCursor can have made here. A cursor of another
+// registry with more entries would be after the last entry, and look like the end of the list.
 func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, ok bool) {
 	n := &seq
 	for i := 1; i < len(cursor); i++ {
@@ -249,7 +257,8 @@ func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, 
 			*n = *n*10 + uint64(c-'0') // other characters, and overflows, fail the comparison below
 		}
 	}
-	return seq, end, 0 < seq && seq <= end && end <= g.seq && formatCursor(seq, end, templates) == cursor
+	return seq, end, 0 < seq && seq <= end && end <= g.seq &&
+		formatCursor(seq, end, templates) == cursor
 }
 
 func cursorLetter(templates bool) rune {

@@ -28,7 +28,8 @@ func TestTemplates(t *testing.T) {
 		{"https://x.test/i/{a}-{b}.json", "https://x.test/i/1-2-3.json", "[{a 1} {b 2-3}]"},
 		{"https://x.test/i/{a}.json", "https://x.test/i/a.json.json", "[{a a.json}]"},
 		{"https://x.test/i/{a}.json", "https://x.test/i/a.jso", ""},
-		{"https://x.test/i/{a}2{b}", "https://x.test/i/%2Fx2y", "[{a /x} {b y}]"}, // %2F is one character
+		// %2F is one character
+		{"https://x.test/i/{a}2{b}", "https://x.test/i/%2Fx2y", "[{a /x} {b y}]"},
 		{"https://x.test/i/{a}20{b}", "https://x.test/i/x%20y20z", "[{a x y} {b z}]"},
 		{"https://x.test/i/{a}A.json", "https://x.test/i/%C3%AA.json", ""},
 		{"https://x.test/i/{a}9/{b}", "https://x.test/i/%C3%A99/y", "[{a é} {b y}]"},
@@ -37,7 +38,8 @@ func TestTemplates(t *testing.T) {
 		{"https://x.test/s{?q,lang}", "https://x.test/s", "[]"},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?", "[]"},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?lang=en", "[{lang en}]"},
-		{"https://x.test/s{?q,lang}", "https://x.test/s?lang=en&q=a%20b+c", "[{lang en} {q a b c}]"},
+		{"https://x.test/s{?q,lang}", "https://x.test/s?lang=en&q=a%20b+c",
+			"[{lang en} {q a b c}]"},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?q=1&q=2", ""},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?x=1", ""},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?q=%", ""},
@@ -46,7 +48,8 @@ func TestTemplates(t *testing.T) {
 		{"https://x.test/{a}/{b}/{c}/{d}", "https://x.test/.pagewire/tab/2/x", ""}, // another tab's
 		{"https://x.test/.pagewi{a}/tab/2/x", "https://x.test/.pagewire/tab/2/x", ""},
 		{"https://x.test/{a}/{b}", "https://x.test/x/.pagewire", "[{a x} {b .pagewire}]"},
-		{"https://x.test/.pagewire/tab/2/{a}{?q}", "https://x.test/.pagewire/tab/2/x?q=1", "[{q 1} {a x}]"},
+		{"https://x.test/.pagewire/tab/2/{a}{?q}", "https://x.test/.pagewire/tab/2/x?q=1",
+			"[{q 1} {a x}]"},
 		{"https://x.test/.pagewire/tab/2/{a}", "https://x.test/.pagewire/tab/23/x", ""},
 	} {
 		parsed, err := parseTemplate(c.template)
@@ -79,8 +82,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// An exact registration takes precedence over one that takes parameters, that over a template, and an earlier template
-// over a later one.
+// An exact registration takes precedence over one that takes parameters, that over a template, and
+// an earlier template over a later one.
 func TestPrecedence(t *testing.T) {
 	g := NewRegistry(at, 0, 0)
 	for _, r := range []Resource{
@@ -97,7 +100,8 @@ func TestPrecedence(t *testing.T) {
 	}
 	for uri, want := range map[string]string{
 		"https://x.test/a/1": "exact", "https://x.test/a/2": "first",
-		"https://x.test/b?x=1": "exact query", "https://x.test/b?x=2": "params", "https://x.test/b": "params",
+		"https://x.test/b?x=1": "exact query", "https://x.test/b?x=2": "params",
+		"https://x.test/b": "params",
 	} {
 		if e := g.Find(uri); e == nil || e.Name != want {
 			t.Errorf("%s: got %+v, want %s", uri, e, want)
@@ -156,12 +160,15 @@ func TestPagesAreStable(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for s, want := range map[string][2]bool{ // number, integer
-		"0": {true, true}, "-0": {true, true}, "12": {true, true}, "01": {false, false}, "": {false, false},
+		"0": {true, true}, "-0": {true, true}, "12": {true, true}, "01": {false, false},
+		"":    {false, false},
 		"-":   {false, false},
-		"1.5": {true, false}, "1.": {false, false}, ".5": {false, false}, "1e3": {true, false}, "1e": {false, false},
+		"1.5": {true, false}, "1.": {false, false}, ".5": {false, false}, "1e3": {true, false},
+		"1e":   {false, false},
 		"1E-2": {true, false},
-		"0x10": {false, false}, "1_0": {false, false}, "Infinity": {false, false}, "NaN": {false, false},
-		"1 ": {false, false},
+		"0x10": {false, false}, "1_0": {false, false}, "Infinity": {false, false},
+		"NaN": {false, false},
+		"1 ":  {false, false},
 	} {
 		if got := [2]bool{isNumber(s, false), isNumber(s, true)}; got != want {
 			t.Errorf("%q: %v, want %v", s, got, want)
@@ -181,8 +188,10 @@ func TestRule(t *testing.T) {
 		"data:text/html,x": false, "": false,
 		":":                 false,
 		"https://x.test/\n": false, "https://x.test/é": false, "https://x.test/#": false,
-		"https://x.test/.pagewire": true, "https://x.test/.pagewire/": false, "https://x.test/.pagewire/tab/2/a": false,
-		"https://x.test/.pagewire/{a}": false, "https://x.test/a/.pagewire/": true, "https://x.test/?/.pagewire/": true,
+		"https://x.test/.pagewire": true, "https://x.test/.pagewire/": false,
+		"https://x.test/.pagewire/tab/2/a": false,
+		"https://x.test/.pagewire/{a}":     false, "https://x.test/a/.pagewire/": true,
+		"https://x.test/?/.pagewire/": true,
 	} {
 		if err := at.Check(uri); (err == nil) != want {
 			t.Errorf("%q: %v", uri, err)
@@ -199,9 +208,12 @@ func TestRule(t *testing.T) {
 func TestAwaitsUnderGatewayPath(t *testing.T) {
 	g := NewRegistry(Rule{Any: true, Web: true}, 0, 0)
 	for path, want := range map[string]bool{
-		"/.pagewire/tab/2/a": true, "/.pagewire/shown": true, "/.pagewire/shown/tab/2?from=1": true, "/.pagewire/parts/a": true,
-		"/.pagewire/shown?links=1": true, "/.pagewire/shown/a": false, "/.pagewire/parts/": false, "/.pagewire/shown/tab/": false,
-		"/.pagewire/": false, "/.pagewire/tab/": false, "/.pagewire/tab/x": false, "/.pagewire/show": false, "/.pagewire/part": false,
+		"/.pagewire/tab/2/a": true, "/.pagewire/shown": true, "/.pagewire/shown/tab/2?from=1": true,
+		"/.pagewire/parts/a":       true,
+		"/.pagewire/shown?links=1": true, "/.pagewire/shown/a": false, "/.pagewire/parts/": false,
+		"/.pagewire/shown/tab/": false,
+		"/.pagewire/":           false, "/.pagewire/tab/": false, "/.pagewire/tab/x": false,
+		"/.pagewire/show": false, "/.pagewire/part": false,
 	} {
 		if g.Awaits("https://x.test"+path) != want {
 			t.Errorf("an agent may wait for %s: %t", path, !want)
@@ -221,12 +233,14 @@ func BenchmarkFindTemplate(b *testing.B) {
 	}
 }
 
-// No entry answers for a URI that is longer than the bound, as no page could say that it has changed.
+// No entry answers for a URI that is longer than the bound, as no page could say that it has
+// changed.
 func TestLongURIs(t *testing.T) {
 	const most = 40
 	g := NewRegistry(Rule{Any: true}, 0, most)
-	for _, r := range []Resource{{URI: "https://x.test/i/{id}", Name: "i"}, {URI: "https://x.test/q", Name: "q",
-		Schema: &Schema{}}} {
+	for _, r := range []Resource{{URI: "https://x.test/i/{id}", Name: "i"},
+		{URI: "https://x.test/q", Name: "q",
+			Schema: &Schema{}}} {
 		if _, err := g.Add(r); err != nil {
 			t.Fatal(err)
 		}

@@ -2,18 +2,19 @@ package resource
 
 // A Rule sets which URIs a host admits. The zero Rule admits none.
 type Rule struct {
-	// Origin is a page's origin, as self.origin gives it: URIs at that origin are admitted. "null", the opaque
-	// origin, admits none.
+	// Origin is a page's origin, as self.origin gives it: URIs at that origin are admitted. "null",
+	// the opaque origin, admits none.
 	Origin string
-	// Any admits URIs of every scheme and origin, also those under GatewayPath and with fragments: for a host that has
-	// checked them itself.
+	// Any admits URIs of every scheme and origin, also those under GatewayPath and with fragments:
+	// for a host that has checked them itself.
 	Any bool
 	// Web is for a gateway with Any, all of whose pages are at web origins: URIs have no fragments.
 	Web bool
 }
 
-// GatewayPath is the prefix of the paths that belong to a gateway at every origin: the gateway lists URIs there that
-// several tabs share. No page has a URI there, and no variable of a page's template matches a part of it.
+// GatewayPath is the prefix of the paths that belong to a gateway at every origin: the gateway
+// lists URIs there that several tabs share. No page has a URI there, and no variable of a page's
+// template matches a part of it.
 const GatewayPath = "/.pagewire/"
 
 // atGateway reports whether the path of a URI, or of a template, begins with GatewayPath.
@@ -28,16 +29,18 @@ func atGateway(uri string) bool {
 	return len(uri) >= from+len(GatewayPath) && uri[from:from+len(GatewayPath)] == GatewayPath
 }
 
-// Check returns an *Error of reason BadURI or Foreign if uri, canonical or a template, is not admitted.
+// Check returns an *Error of reason BadURI or Foreign if uri, canonical or a template, is not
+// admitted.
 func (r Rule) Check(uri string) error {
 	if err := r.checkURI(uri); err != nil || r.Any {
 		return err
 	}
-	// This compares the text up to and including the "/" after the authority, so credentials, other ports and longer
-	// hosts ("https://x.test.evil/") all differ.
+	// This compares the text up to and including the "/" after the authority, so credentials, other
+	// ports and longer hosts ("https://x.test.evil/") all differ.
 	n := len(r.Origin)
 	if atGateway(uri) {
-		return &Error{Reason: Foreign, Message: "URI is under " + GatewayPath + ", which is the gateway's"}
+		return &Error{Reason: Foreign,
+			Message: "URI is under " + GatewayPath + ", which is the gateway's"}
 	}
 	if r.Origin != "null" && n > 0 && len(uri) > n && uri[:n] == r.Origin && uri[n] == '/' {
 		return nil
@@ -45,8 +48,8 @@ func (r Rule) Check(uri string) error {
 	return &Error{Reason: Foreign, Message: "URI is not at the origin " + r.Origin}
 }
 
-// checkURI returns an *Error of reason BadURI if uri is not an absolute URI (RFC 3986, or a template of one) in its
-// canonical, all-ASCII spelling, or has credentials or a fragment.
+// checkURI returns an *Error of reason BadURI if uri is not an absolute URI (RFC 3986, or a
+// template of one) in its canonical, all-ASCII spelling, or has credentials or a fragment.
 func (r Rule) checkURI(uri string) error {
 	bad := func(why string) error { return &Error{Reason: BadURI, Message: "Invalid URI: " + why} }
 	scheme := 0
@@ -88,7 +91,8 @@ func ofSomePage(uri string) bool {
 		}
 		path++
 	}
-	return at < path && path < len(uri) && (!atGateway(uri) || ofGateway(uri[path+len(GatewayPath):]))
+	return at < path && path < len(uri) &&
+		(!atGateway(uri) || ofGateway(uri[path+len(GatewayPath):]))
 }
 
 // ofGateway reports whether a gateway may list a URI by what follows GatewayPath: that of a tab, or
@@ -109,6 +113,6 @@ func ofGateway(rest string) bool {
 }
 
 func isSchemeByte(c byte, first bool) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || !first && ('0' <= c && c <= '9' || c == '+' || c == '-' ||
-		c == '.')
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
+		!first && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.')
 }

@@ -2,8 +2,8 @@ package resource
 
 import "unicode/utf8"
 
-// A Schema defines the parameters of a URI (uriSchema, as platformatic/mcp#96 proposes it): the part of JSON Schema for
-// flat parameters.
+// A Schema defines the parameters of a URI (uriSchema, as platformatic/mcp#96 proposes it): the
+// part of JSON Schema for flat parameters.
 type Schema struct {
 	Properties []Property
 	// Closed refuses parameters without a property. Otherwise they are strings.
@@ -16,7 +16,8 @@ type Property struct {
 	Required bool
 	// Kind is the type of the value, or of each value of a List.
 	Kind Kind
-	// List allows the parameter more than once: MinItems to MaxItems times, if MaxItems is not negative.
+	// List allows the parameter more than once: MinItems to MaxItems times, if MaxItems is not
+	// negative.
 	List               bool
 	MinItems, MaxItems int
 	// Enum, if it is not nil, has all allowed values, as decoded from a URI.
@@ -49,8 +50,8 @@ type Param struct {
 // A pair is one parameter of a URI, decoded.
 type pair struct{ name, value string }
 
-// params types and checks a URI's parameters, or fails with reason BadParams. A nil schema takes every pair as a
-// string.
+// params types and checks a URI's parameters, or fails with reason BadParams. A nil schema takes
+// every pair as a string.
 func (s *Schema) params(pairs []pair) ([]Param, error) {
 	refuse := func(name, why string) ([]Param, error) {
 		return nil, &Error{Reason: BadParams, Message: "Invalid params: " + name + " " + why}
@@ -145,7 +146,8 @@ func (p *Property) refuses(value string) string {
 			return "must be true or false"
 		}
 	default:
-		if n := utf8.RuneCountInString(value); n < p.MinLength || p.MaxLength >= 0 && n > p.MaxLength {
+		if n := utf8.RuneCountInString(value); n < p.MinLength ||
+			p.MaxLength >= 0 && n > p.MaxLength {
 			return "has a length that is out of bounds"
 		}
 	}

@@ -7,7 +7,8 @@ type template struct {
 	gateway bool     // it is under GatewayPath itself; others match nothing there
 }
 
-// A part is a literal, or a variable whose value runs up to the next literal within one path segment.
+// A part is a literal, or a variable whose value runs up to the next literal within one path
+// segment.
 type part struct {
 	text     string // the literal, or the variable's name
 	variable bool
@@ -144,8 +145,9 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 		}
 		return matchParts(parts[1:], path[len(p.text):], params)
 	}
-	// A value is as short as the rest of the template allows, has at least one character, and stays within its segment.
-	// A literal or the end follows each variable, so the first place that fits is taken: no exponential search.
+	// A value is as short as the rest of the template allows, has at least one character, and stays
+	// within its segment. A literal or the end follows each variable, so the first place that fits
+	// is taken: no exponential search.
 	for end := 1; end <= len(path); end++ {
 		c := path[end-1]
 		if c == '/' || c == '?' || c == '#' || c == '&' {
@@ -159,8 +161,8 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 			if end < len(path) {
 				continue
 			}
-		} else if lit := next[0].text; len(path)-end < len(lit) || path[end:end+len(lit)] != lit || len(next) == 1 &&
-			len(path)-end > len(lit) {
+		} else if lit := next[0].text; len(path)-end < len(lit) || path[end:end+len(lit)] != lit ||
+			len(next) == 1 && len(path)-end > len(lit) {
 			continue
 		}
 		value, ok := unescape(path[:end], false)
@@ -172,7 +174,8 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 	return nil, false
 }
 
-// parseQuery splits and decodes a query in the encoding of forms, which includes RFC 6570 expansions.
+// parseQuery splits and decodes a query in the encoding of forms, which includes RFC 6570
+// expansions.
 func parseQuery(query string) (params []pair, ok bool) {
 	for query != "" {
 		item := query
@@ -199,8 +202,8 @@ func parseQuery(query string) (params []pair, ok bool) {
 	return params, true
 }
 
-// unescape decodes percent-encoding, and "+" as a space in a form. It refuses a "%" that is not followed by two
-// hexadecimal digits.
+// unescape decodes percent-encoding, and "+" as a space in a form. It refuses a "%" that is not
+// followed by two hexadecimal digits.
 func unescape(s string, form bool) (string, bool) {
 	i := 0
 	for i < len(s) && s[i] != '%' && (!form || s[i] != '+') {

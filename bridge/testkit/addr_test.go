@@ -10,8 +10,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// A process that starts has a copy of each listener until it runs, so it may hold an address at which this process
-// itself has just listened.
+// A process that starts has a copy of each listener until it runs, so it may hold an address at
+// which this process itself has just listened.
 func TestAddrIsFreeWhileProcessesStart(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var starting sync.WaitGroup

@@ -23,7 +23,8 @@ const (
 type Agent struct {
 	*mcp.ClientSession
 	t testing.TB
-	// Updates has the URI of each resources/updated, in order; Lists "resources" or "tools" for each list_changed.
+	// Updates has the URI of each resources/updated, in order; Lists "resources" or "tools" for
+	// each list_changed.
 	Updates <-chan string
 	Lists   <-chan string
 
@@ -33,8 +34,8 @@ type Agent struct {
 	recent  recent          // answers and notifications
 }
 
-// Connect opens a session of a protocol version over transport. The session ends with the test. Progress notifications
-// go to each of progress.
+// Connect opens a session of a protocol version over transport. The session ends with the test.
+// Progress notifications go to each of progress.
 func Connect(t testing.TB, transport mcp.Transport, version string,
 	progress ...func(*mcp.ProgressNotificationParams)) *Agent {
 	t.Helper()
@@ -45,9 +46,16 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			updates <- r.Params.URI
 		},
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { lists <- "resources" },
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { lists <- "tools" },
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		ResourceListChangedHandler: func(context.Context,
+			*mcp.ResourceListChangedRequest) {
+			lists <- "resources"
+		},
+		ToolListChangedHandler: func(context.Context,
+			*mcp.ToolListChangedRequest) {
+			lists <- "tools"
+		},
+		ProgressNotificationHandler: func(_ context.Context,
+			r *mcp.ProgressNotificationClientRequest) {
 			for _, tell := range progress {
 				tell(r.Params)
 			}
@@ -75,7 +83,8 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 			return result, err
 		}
 	})
-	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := client.Connect(t.Context(), transport,
+		&mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatalf("connect the agent: %v", err)
 	}
@@ -141,7 +150,8 @@ func (a *Agent) acknowledged(n mcp.NotificationSubscriptions) {
 	for _, uri := range n.ResourceSubscriptions {
 		a.listens[uri] = true
 	}
-	if len(n.ResourceSubscriptions) == 0 && !n.ResourcesListChanged && !n.ToolsListChanged && !n.PromptsListChanged {
+	if len(n.ResourceSubscriptions) == 0 && !n.ResourcesListChanged && !n.ToolsListChanged &&
+		!n.PromptsListChanged {
 		a.refused++
 	}
 }
@@ -195,7 +205,8 @@ func (a *Agent) Offers(uri string) bool {
 	return slices.Contains(a.URIs(), uri)
 }
 
-// Read returns the text of a resource's first contents, or the error. A read that is never answered fails the test.
+// Read returns the text of a resource's first contents, or the error. A read that is never answered
+// fails the test.
 func (a *Agent) Read(uri string) (string, error) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), Patience)
@@ -224,7 +235,8 @@ func (a *Agent) Text(uri string) string {
 func (a *Agent) CheckText(uri, want string) {
 	a.t.Helper()
 	if got := a.Text(uri); got != want {
-		a.t.Errorf("%s reads %.200q of %d bytes, want %.200q of %d", uri, got, len(got), want, len(want))
+		a.t.Errorf("%s reads %.200q of %d bytes, want %.200q of %d", uri, got, len(got), want,
+			len(want))
 	}
 }
 
@@ -239,8 +251,8 @@ func (a *Agent) Call(name string, args any) (text string, isError bool) {
 	return strings.Join(texts, "\n"), r.IsError
 }
 
-// Watch subscribes. In the modern era the client's Subscribe returns when it has sent its listen: Watch also waits for
-// the acknowledgement. Before it, a change causes no update.
+// Watch subscribes. In the modern era the client's Subscribe returns when it has sent its listen:
+// Watch also waits for the acknowledgement. Before it, a change causes no update.
 func (a *Agent) Watch(uris ...string) {
 	a.t.Helper()
 	for _, uri := range uris {
@@ -276,13 +288,14 @@ func (a *Agent) Unsubscribe(ctx context.Context, p *mcp.UnsubscribeParams) error
 	return a.ClientSession.Unsubscribe(ctx, p)
 }
 
-// Told waits for exactly these updates, in any order. Later updates are left for the next call; Silent looks for
-// unwanted ones.
+// Told waits for exactly these updates, in any order. Later updates are left for the next call;
+// Silent looks for unwanted ones.
 func (a *Agent) Told(want ...string) {
 	a.t.Helper()
 	var got []string
 	for range want {
-		got = append(got, Receive(a.t, fmt.Sprintf("updates %v, of which have come %v", want, got), a.Updates))
+		got = append(got,
+			Receive(a.t, fmt.Sprintf("updates %v, of which have come %v", want, got), a.Updates))
 	}
 	slices.Sort(got)
 	slices.Sort(want)
@@ -298,7 +311,8 @@ func (a *Agent) Updated(want ...string) {
 	a.Silent()
 }
 
-// Silent looks for an unwanted update, for Moment. A slow machine makes it miss one, and never makes it fail.
+// Silent looks for an unwanted update, for Moment. A slow machine makes it miss one, and never
+// makes it fail.
 func (a *Agent) Silent() {
 	a.t.Helper()
 	select {
@@ -308,8 +322,8 @@ func (a *Agent) Silent() {
 	}
 }
 
-// Learns waits until an update has come and a read gives want. It takes the updates of all URIs, and reads once after
-// each.
+// Learns waits until an update has come and a read gives want. It takes the updates of all URIs,
+// and reads once after each.
 func (a *Agent) Learns(uri, want string) {
 	a.t.Helper()
 	got := ""

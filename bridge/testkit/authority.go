@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Authority makes a self-signed certificate for loopback and names, good for servers and clients for an hour. The
-// configuration trusts only this certificate.
+// Authority makes a self-signed certificate for loopback and names, good for servers and clients
+// for an hour. The configuration trusts only this certificate.
 func Authority(t *testing.T, names ...string) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -21,8 +21,9 @@ func Authority(t *testing.T, names ...string) *tls.Config {
 		t.Fatal(err)
 	}
 	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: names,
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: names,
 		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -36,5 +37,6 @@ func Authority(t *testing.T, names ...string) *tls.Config {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: roots}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der},
+		PrivateKey: key}}, RootCAs: roots}
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Listens returns the addresses where a process listens by TCP, from /proc of Linux: none if the process has ended.
+// Listens returns the addresses where a process listens by TCP, from /proc of Linux: none if the
+// process has ended.
 func Listens(t testing.TB, pid int) (addresses []string) {
 	t.Helper()
 	sockets := map[string]bool{}

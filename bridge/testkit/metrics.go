@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Metrics returns the metrics of a program at an address, or "". The token is the contents of its file; "" for a program
-// that asks for none.
+// Metrics returns the metrics of a program at an address, or "". The token is the contents of its
+// file; "" for a program that asks for none.
 func Metrics(addr, token string) string {
 	r, err := http.NewRequest(http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {

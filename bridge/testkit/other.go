@@ -15,8 +15,8 @@ import (
 // roleEnv is the environment variable that gives a process a role in place of running tests.
 const roleEnv = "PAGEWIRE_TESTKIT_ROLE"
 
-// Main must be the first call of a TestMain whose tests use OtherUser. In the other user's process it plays the role,
-// and does not return.
+// Main must be the first call of a TestMain whose tests use OtherUser. In the other user's process
+// it plays the role, and does not return.
 func Main() {
 	role := os.Getenv(roleEnv)
 	if role == "" {
@@ -33,8 +33,8 @@ func Main() {
 const (
 	// Dial connects an address with standard input and output, as nc does.
 	Dial = "dial"
-	// Squat listens at an address, writes the line "listening" to standard output, and then the data of all
-	// connections.
+	// Squat listens at an address, writes the line "listening" to standard output, and then the
+	// data of all connections.
 	Squat = "squat"
 )
 
@@ -69,8 +69,8 @@ func play(role, at string, in io.Reader, out io.Writer) error {
 	return fmt.Errorf("testkit: no role %q", role)
 }
 
-// OtherUser returns a command that plays a role at an address as another user of this machine: see AsOther. The test
-// binary's TestMain must call Main.
+// OtherUser returns a command that plays a role at an address as another user of this machine: see
+// AsOther. The test binary's TestMain must call Main.
 func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	t.Helper()
 	cmd := testcmd.Command("")

@@ -15,23 +15,27 @@ import (
 	"testing"
 )
 
-// A Page is the page's end of a link in Go, as the page layer implements it. e2e has real pages in a real browser. Its
-// methods may be called concurrently.
+// A Page is the page's end of a link in Go, as the page layer implements it. e2e has real pages in
+// a real browser. Its methods may be called concurrently.
 type Page struct {
 	t testing.TB
-	// Hold, if it is not nil, blocks each read and tool call until it has an element, or until the core cancels the
-	// call.
+	// Hold, if it is not nil, blocks each read and tool call until it has an element, or until the
+	// core cancels the call.
 	Hold chan struct{}
 	// HoldWatch, if it is not nil, blocks the message that begins a watch.
 	HoldWatch chan struct{}
-	// Starts makes the page say when it starts a tool, as the page layer does. It asks before if the core wants it to.
+	// Starts makes the page say when it starts a tool, as the page layer does. It asks before if
+	// the core wants it to.
 	Starts bool
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
-	// Answer, if it is set, answers each tool call with JSON text, valid or not. progress reports JSON text.
+	// Answer, if it is set, answers each tool call with JSON text, valid or not. progress reports
+	// JSON text.
 	Answer func(name string, progress func(params string)) (result string)
-	// Arrived, if it is not nil, runs pagewire/arrived: the page's own answer to a call that has led to it.
-	Arrived func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
+	// Arrived, if it is not nil, runs pagewire/arrived: the page's own answer to a call that has
+	// led to it.
+	Arrived func(ctx context.Context, args json.RawMessage,
+		progress func(members map[string]any)) any
 
 	mu      sync.Mutex
 	post    func(frame []byte)
@@ -65,7 +69,8 @@ type call struct {
 type Tool struct {
 	// Members are further members of MCP's Tool object besides name and inputSchema.
 	Members map[string]any
-	// Run returns a CallToolResult, which becomes JSON. progress reports the call's progress. A nil Run answers "fine".
+	// Run returns a CallToolResult, which becomes JSON. progress reports the call's progress. A nil
+	// Run answers "fine".
 	Run func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 }
 
@@ -75,7 +80,8 @@ var epochs atomic.Int64
 func NewPage(t testing.TB, state map[string]string) *Page {
 	p := &Page{
 		t: t, epoch: "epoch" + strconv.FormatInt(epochs.Add(1), 10), state: map[string]string{},
-		reads: map[string]func(context.Context, string) (string, error){}, members: map[string]map[string]any{},
+		reads:   map[string]func(context.Context, string) (string, error){},
+		members: map[string]map[string]any{},
 		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{},
 		calls: map[int64]call{},
 	}
@@ -88,7 +94,8 @@ func NewPage(t testing.TB, state map[string]string) *Page {
 // A Receiver is the core's end of a link: a gateway.Page.
 type Receiver interface{ Receive(frame []byte) error }
 
-// Attach begins a link with a gateway in this process. attach is the gateway's Attach, with the page's PageInfo.
+// Attach begins a link with a gateway in this process. attach is the gateway's Attach, with the
+// page's PageInfo.
 func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -97,7 +104,8 @@ func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 	p.mu.Unlock()
 	core, err := attach(func(frame []byte) {
 		p.mu.Lock()
-		late := frame == nil && link < p.links // the end of an earlier link, from a goroutine that still sent there
+		// the end of an earlier link, from a goroutine that still sent there
+		late := frame == nil && link < p.links
 		p.mu.Unlock()
 		if !late {
 			p.Hear(frame)
@@ -109,7 +117,8 @@ func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 	p.Connect(func(frame []byte) { _ = core.Receive(frame) }, nil) // the page gets the reason
 }
 
-// Connect begins a link: post carries frames to the core, and about extends the hello. The core's frames go to Hear.
+// Connect begins a link: post carries frames to the core, and about extends the hello. The core's
+// frames go to Hear.
 func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	all := map[string]any{"epoch": p.epoch}
 	if p.Starts {
@@ -197,7 +206,8 @@ func (p *Page) frame(calls ...any) string {
 // said describes the page for a test that fails.
 func (p *Page) said() string {
 	p.mu.Lock()
-	text := fmt.Sprintf("it offers %q, is watched %v, has %d calls, was told %q %s", p.uris, p.watched, len(p.calls),
+	text := fmt.Sprintf("it offers %q, is watched %v, has %d calls, was told %q %s", p.uris,
+		p.watched, len(p.calls),
 		p.reports, p.refusal)
 	p.mu.Unlock()
 	return text + "\n" + p.recent.String()
@@ -247,7 +257,8 @@ func (p *Page) obey(call []json.RawMessage) {
 	case "read":
 		p.read(number(1), text(2), text(3))
 	case "callTool":
-		p.run(number(1), text(2), json.RawMessage(text(3)), text(4), p.Starts && string(call[5]) == "0")
+		p.run(number(1), text(2), json.RawMessage(text(3)), text(4), p.Starts &&
+			string(call[5]) == "0")
 	case "start":
 		p.mu.Lock()
 		if c, ok := p.calls[number(1)]; ok {
@@ -290,7 +301,8 @@ func (p *Page) obey(call []json.RawMessage) {
 	}
 }
 
-// begin starts a call on a goroutine of its own. Its answer goes to the link that the call came from.
+// begin starts a call on a goroutine of its own. Its answer goes to the link that the call came
+// from.
 func (p *Page) begin(id int64, uri string, f func(ctx context.Context, answer func(frame string))) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	p.mu.Lock()
@@ -394,7 +406,8 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string, a
 			answer(p.frame([]any{"started", id}))
 		}
 		if p.Answer != nil {
-			result := p.Answer(name, func(params string) { answer(p.frame([]any{"progress", id, params})) })
+			result := p.Answer(name,
+				func(params string) { answer(p.frame([]any{"progress", id, params})) })
 			answer(fmt.Sprintf("=%d %d %s", id, count, result))
 			return
 		}
@@ -435,7 +448,8 @@ func (p *Page) isOffered(uri string) {
 	}
 }
 
-// Add registers a URI, or a template, whose contents a function returns. Its context ends with the read.
+// Add registers a URI, or a template, whose contents a function returns. Its context ends with the
+// read.
 func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (string, error)) {
 	p.mu.Lock()
 	p.isOffered(uri)
@@ -445,8 +459,8 @@ func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (strin
 	p.say(call)
 }
 
-// Describe adds members to the descriptor of a URI that is offered later. With an image's mimeType, the URI reads as a
-// blob.
+// Describe adds members to the descriptor of a URI that is offered later. With an image's mimeType,
+// the URI reads as a blob.
 func (p *Page) Describe(uri string, members map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -528,7 +542,8 @@ func (p *Page) SetTool(name string, tool Tool) {
 func (p *Page) toolCall() []any {
 	list := []map[string]any{}
 	for _, name := range p.order {
-		described := map[string]any{"name": name, "description": name, "inputSchema": map[string]any{"type": "object"}}
+		described := map[string]any{"name": name, "description": name,
+			"inputSchema": map[string]any{"type": "object"}}
 		for member, value := range p.tools[name].Members {
 			described[member] = value
 		}
@@ -565,7 +580,8 @@ func (p *Page) Running() int {
 	return len(p.calls)
 }
 
-// Reports are the core's sentences to the page's developer; Refusal is its reason for ending the link.
+// Reports are the core's sentences to the page's developer; Refusal is its reason for ending the
+// link.
 func (p *Page) Reports() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Processes lists the processes with an entry in their environment, such as "HOME=/x": a program and the processes that
-// it has started, also detached ones. It works only on Linux.
+// Processes lists the processes with an entry in their environment, such as "HOME=/x": a program
+// and the processes that it has started, also detached ones. It works only on Linux.
 func Processes(entry string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Seed is the seed of a random test: the number in an environment variable, or a new one. It is printed, and if the test
-// fails it is also kept, in testdata/seeds.txt of the test's package.
+// Seed is the seed of a random test: the number in an environment variable, or a new one. It is
+// printed, and if the test fails it is also kept, in testdata/seeds.txt of the test's package.
 func Seed(t testing.TB, variable string) uint64 {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv(variable), 10, 64)

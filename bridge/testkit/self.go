@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Self is a copy of the test's own binary that every user of the machine may run. The end of the test removes it.
+// Self is a copy of the test's own binary that every user of the machine may run. The end of the
+// test removes it.
 func Self(t testing.TB) string {
 	t.Helper()
 	dir := ShortDir(t)

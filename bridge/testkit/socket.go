@@ -10,9 +10,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Dial connects the page to the gateway at an address by WebSocket, as a page of the origin in a browser does. It dials
-// until the gateway listens, and again after each lost connection, until the test ends. ticket is for a node of a
-// fleet; "" for none.
+// Dial connects the page to the gateway at an address by WebSocket, as a page of the origin in a
+// browser does. It dials until the gateway listens, and again after each lost connection, until the
+// test ends. ticket is for a node of a fleet; "" for none.
 func (p *Page) Dial(addr, origin, ticket string) {
 	p.DialAny(func() string { return addr }, origin, ticket)
 }
@@ -23,7 +23,8 @@ func (p *Page) DialAny(addr func() string, origin, ticket string) {
 	go func() {
 		for ctx.Err() == nil {
 			p.connected(ctx, addr(), origin, ticket, tab)
-			time.Sleep(10 * time.Millisecond) // a gateway that starts listens some milliseconds later
+			// a gateway that starts listens some milliseconds later
+			time.Sleep(10 * time.Millisecond)
 		}
 	}()
 }
@@ -37,7 +38,8 @@ func (p *Page) connected(ctx context.Context, addr, origin, ticket, tab string) 
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(-1)
-	post := func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) } // a lost connection fails the read
+	// a lost connection fails the read
+	post := func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) }
 	if ticket != "" {
 		// A note is recognised by its beginning, so the order of its members matters.
 		post(fmt.Appendf(nil, `{"type":"pagewire:ticket","ticket":%q}`, ticket))
@@ -45,7 +47,8 @@ func (p *Page) connected(ctx context.Context, addr, origin, ticket, tab string) 
 	p.Connect(post, map[string]any{"tab": tab, "title": origin, "url": origin + "/"})
 	for {
 		_, frame, err := conn.Read(ctx)
-		if err != nil || frame[0] != '[' { // a note: the node drains, and the page must go to another node
+		if err != nil || frame[0] != '[' {
+			// a note: the node drains, and the page must go to another node
 			p.Hear(nil)
 			return
 		}

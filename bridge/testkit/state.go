@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// A test that fails prints what its parts of the product last said: their logs, their pages, their agents. LogOf, NewPage
-// and Connect register these; State registers others.
+// A test that fails prints what its parts of the product last said: their logs, their pages, their
+// agents. LogOf, NewPage and Connect register these; State registers others.
 
 const (
-	// maxState bounds what one part prints, in bytes, and maxParts the parts of one test that print.
+	// maxState bounds what one part prints, in bytes, and maxParts the parts of one test that
+	// print.
 	maxState, maxParts = 32 << 10, 20
 	// stateTime bounds the wait for a part that is asked for its state: it may be what hangs.
 	stateTime = 5 * time.Second
@@ -32,8 +33,8 @@ var parts = struct {
 	of map[string][]*part // by the name of the test
 }{of: map[string][]*part{}}
 
-// State adds a part of the product to what the test, or a subtest, prints if it fails. state is called at that moment,
-// on another goroutine.
+// State adds a part of the product to what the test, or a subtest, prints if it fails. state is
+// called at that moment, on another goroutine.
 func State(t testing.TB, name string, state func() string) {
 	p := &part{name: name, state: state}
 	parts.Lock()
@@ -98,7 +99,8 @@ func states(test string) string {
 	return all.String()
 }
 
-// Unmet ends a test because a condition has not come true within Patience. It prints the state of the test's parts.
+// Unmet ends a test because a condition has not come true within Patience. It prints the state of
+// the test's parts.
 func Unmet(t testing.TB, what string) {
 	t.Helper()
 	t.Fatalf("after %v still not so: %s%s", Patience, what, states(t.Name()))

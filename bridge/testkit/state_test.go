@@ -45,11 +45,13 @@ func (f *failing) ends(does func()) string {
 	return strings.Join(f.said, "\n")
 }
 
-// A condition that does not come true prints the end of what each part of the test said, once, and no goroutine.
+// A condition that does not come true prints the end of what each part of the test said, once, and
+// no goroutine.
 func TestUnmetConditionPrintsTheProduct(t *testing.T) {
 	parent, f := &failing{name: "TestX"}, &failing{name: "TestX/case"}
 	other := &failing{name: "TestXY"}
-	log, page := LogOf(parent, "the daemon"), NewPage(f, map[string]string{"https://app.example/doc": "0"})
+	log, page := LogOf(parent, "the daemon"),
+		NewPage(f, map[string]string{"https://app.example/doc": "0"})
 	State(other, "another test", func() string { return "nothing to do with it" })
 	defer other.ends(func() {})
 	State(f, "what hangs", func() string { select {} })
@@ -59,8 +61,10 @@ func TestUnmetConditionPrintsTheProduct(t *testing.T) {
 		page.Hear([]byte(`[["report","a sentence"]]`))
 	}
 	said := f.ends(func() { Unmet(f, "it rains") })
-	for _, want := range []string{"still not so: it rains", "the daemon said:", "the last word", "bytes before",
-		`it offers ["https://app.example/doc"]`, `core: [["report","a sentence"]] (3 times)`, `page: [["hello",1`,
+	for _, want := range []string{"still not so: it rains", "the daemon said:", "the last word",
+		"bytes before",
+		`it offers ["https://app.example/doc"]`, `core: [["report","a sentence"]] (3 times)`,
+		`page: [["hello",1`,
 		"what hangs:\n    (it has not answered for 5s)"} {
 		if strings.Count(said, want) != 1 {
 			t.Errorf("%q is printed %d times", want, strings.Count(said, want))
@@ -82,7 +86,8 @@ func TestFailedTestPrintsTheProduct(t *testing.T) {
 	for _, failed := range []bool{true, false} {
 		f := &failing{name: "TestY", failed: failed}
 		fmt.Fprint(LogOf(f, "a node"), "a line")
-		if said := f.ends(func() {}); strings.Contains(said, "a node said:\n    a line") != failed || !failed && said != "" {
+		if said := f.ends(func() {}); strings.Contains(said,
+			"a node said:\n    a line") != failed || !failed && said != "" {
 			t.Errorf("failed %v, and it prints %q", failed, said)
 		}
 	}

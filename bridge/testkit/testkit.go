@@ -18,7 +18,8 @@ import (
 const (
 	// Patience bounds each wait of a test.
 	Patience = 90 * time.Second
-	// Moment is how long a test looks for an unwanted event: more than two intervals of an engine's updates.
+	// Moment is how long a test looks for an unwanted event: more than two intervals of an engine's
+	// updates.
 	Moment = 250 * time.Millisecond
 )
 
@@ -39,8 +40,9 @@ func OK(t testing.TB, errs ...error) {
 	}
 }
 
-// Eventually waits until ok reports true. After Patience it fails the test, with the awaited condition and the state of
-// the test's parts. ok is called on the test's goroutine, and may end the test.
+// Eventually waits until ok reports true. After Patience it fails the test, with the awaited
+// condition and the state of the test's parts. ok is called on the test's goroutine, and may end
+// the test.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := time.Millisecond
@@ -52,7 +54,8 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Settles is Eventually for a function that returns the lack, "" if there is none. A failure shows the last lack.
+// Settles is Eventually for a function that returns the lack, "" if there is none. A failure shows
+// the last lack.
 func Settles(t testing.TB, what string, lacks func() string) {
 	t.Helper()
 	last := ""
@@ -67,7 +70,8 @@ func Settles(t testing.TB, what string, lacks func() string) {
 	})
 }
 
-// Receive returns the next value of a channel, and fails the test if none comes or the channel is closed.
+// Receive returns the next value of a channel, and fails the test if none comes or the channel is
+// closed.
 func Receive[T any](t testing.TB, what string, from <-chan T) (value T) {
 	t.Helper()
 	select {
@@ -92,10 +96,11 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 	}
 }
 
-// Addr returns a free loopback address, for a process that the test starts. Its port is below those that the system
-// gives to connections and to listeners of port 0, so no other process takes it by chance. Addr does not listen on it:
-// a process that starts at that moment would have a copy of the listener until it runs, and hold the port. Until the
-// test ends, the port of UDP with the same number keeps other tests from the address, also those of other processes.
+// Addr returns a free loopback address, for a process that the test starts. Its port is below those
+// that the system gives to connections and to listeners of port 0, so no other process takes it by
+// chance. Addr does not listen on it: a process that starts at that moment would have a copy of the
+// listener until it runs, and hold the port. Until the test ends, the port of UDP with the same
+// number keeps other tests from the address, also those of other processes.
 func Addr(t testing.TB) string {
 	t.Helper()
 	addr, kept := free()
@@ -124,9 +129,9 @@ func free() (addr string, kept net.PacketConn) {
 	return "", nil
 }
 
-// ShortDir returns an empty directory that is removed after the test. The processes with this HOME that a test leaves
-// behind when it fails are ended: a passed test has waited for them. Its path is short, whatever the test's name: the
-// path of a Unix socket in it may have at most 107 bytes.
+// ShortDir returns an empty directory that is removed after the test. The processes with this HOME
+// that a test leaves behind when it fails are ended: a passed test has waited for them. Its path is
+// short, whatever the test's name: the path of a Unix socket in it may have at most 107 bytes.
 func ShortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pw-")
@@ -143,8 +148,8 @@ func ShortDir(t testing.TB) string {
 	return dir
 }
 
-// Home makes an empty directory the user's home and configuration directory while the test runs, and returns it. Its
-// path is as short as ShortDir's.
+// Home makes an empty directory the user's home and configuration directory while the test runs,
+// and returns it. Its path is as short as ShortDir's.
 func Home(t testing.TB) string {
 	t.Helper()
 	dir := ShortDir(t)

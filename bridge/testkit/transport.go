@@ -7,7 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Transport makes a connection of the gateway (mcpconn.Conn) a transport for a client or a server of go-sdk.
+// Transport makes a connection of the gateway (mcpconn.Conn) a transport for a client or a server
+// of go-sdk.
 func Transport(conn conn) mcp.Transport { return transport{conn} }
 
 type conn interface {

@@ -2,8 +2,9 @@ package wire
 
 import "unicode/utf8"
 
-// Text is JSON text that is being written. Its methods append and return the longer text, as append does. Raw and Bytes
-// are not inlined: the code that grows a slice would take some 150 bytes of wasm at each of two hundred places.
+// Text is JSON text that is being written. Its methods append and return the longer text, as append
+// does. Raw and Bytes are not inlined: the code that grows a slice would take some 150 bytes of
+// wasm at each of two hundred places.
 type Text []byte
 
 // Raw appends s as it stands.
@@ -16,7 +17,8 @@ func (t Text) Raw(s string) Text { return append(t, s...) }
 //go:noinline
 func (t Text) Bytes(b []byte) Text { return append(t, b...) }
 
-// Next goes on after a value: it appends a comma, unless the text, an array, an object or a member has just begun.
+// Next goes on after a value: it appends a comma, unless the text, an array, an object or a member
+// has just begun.
 func (t Text) Next() Text {
 	if n := len(t); n > 0 && t[n-1] != '[' && t[n-1] != '{' && t[n-1] != ':' {
 		return t.Raw(",")
@@ -26,8 +28,8 @@ func (t Text) Next() Text {
 
 const hexDigits = "0123456789abcdef"
 
-// Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json. Characters that break
-// lines are escaped.
+// Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
+// Characters that break lines are escaped.
 func (t Text) Str(s string) Text {
 	t = t.Raw(`"`)
 	from := 0
@@ -45,7 +47,8 @@ func (t Text) Str(s string) Text {
 				t = t.Raw(s[from:i]).Raw("\uFFFD")
 				from = i + 1
 			} else if BreaksLines(r) {
-				t = append(t.Raw(s[from:i]).Raw(`\u`), hexDigits[r>>12], '0', hexDigits[r>>4&15], hexDigits[r&15])
+				t = append(t.Raw(s[from:i]).Raw(`\u`), hexDigits[r>>12], '0', hexDigits[r>>4&15],
+					hexDigits[r&15])
 				from = i + size
 			}
 			i += size
@@ -71,9 +74,9 @@ func (t Text) Str(s string) Text {
 	}
 }
 
-// Sound appends a page's value. Half of a surrogate pair in its strings becomes U+FFFD, and a number that may be beyond
-// a double becomes null: some parsers refuse the whole message for one. Characters that break lines are escaped, as by
-// Str.
+// Sound appends a page's value. Half of a surrogate pair in its strings becomes U+FFFD, and a
+// number that may be beyond a double becomes null: some parsers refuse the whole message for one.
+// Characters that break lines are escaped, as by Str.
 func (t Text) Sound(v Value) Text {
 	for i := 0; i < len(v); {
 		end := i + 1
@@ -130,8 +133,8 @@ func (t Text) uint(u uint64) Text {
 	return append(t, byte('0'+u%10))
 }
 
-// Result appends the beginning of an answer, up to and including the colon of "result": the result's text and a closing
-// brace complete it.
+// Result appends the beginning of an answer, up to and including the colon of "result": the
+// result's text and a closing brace complete it.
 func (t Text) Result(id Value) Text {
 	return t.Raw(`{"jsonrpc":"2.0","id":`).Bytes(id).Raw(`,"result":`)
 }

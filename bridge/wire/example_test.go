@@ -16,7 +16,8 @@ func ExampleDecode() {
 	uri, _ := m.Params.Get("uri").Text()
 	fmt.Println(m.Method, uri)
 
-	answer := wire.Text(nil).Result(m.ID).Raw(`{"contents":[`).Raw(`{"uri":`).Str(uri).Raw(`,"text":"1 apple"}]}}`)
+	answer := wire.Text(nil).Result(m.ID).Raw(`{"contents":[`).Raw(`{"uri":`).Str(uri).
+		Raw(`,"text":"1 apple"}]}}`)
 	fmt.Println(string(answer))
 	// Output:
 	// resources/read https://shop.example/cart

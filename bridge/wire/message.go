@@ -2,7 +2,8 @@ package wire
 
 // A Message is one decoded JSON-RPC 2.0 message, as views into the bytes that it came from.
 type Message struct {
-	// ID is the id of a request or of a response: an integer or a string, verbatim. It is absent in a notification.
+	// ID is the id of a request or of a response: an integer or a string, verbatim. It is absent in
+	// a notification.
 	ID Value
 	// Method is "" in a response.
 	Method string
@@ -13,9 +14,10 @@ type Message struct {
 // Request reports whether m must be answered.
 func (m *Message) Request() bool { return m.Method != "" && len(m.ID) > 0 }
 
-// Decode reads one message, nested at most depth arrays and objects deep. If it fails, it still returns the id, if it
-// could read it, for the error answer. The code is ParseError for text that is not JSON, InvalidRequest for JSON that
-// is not a JSON-RPC 2.0 message, InvalidParams for params that are not an object. Params of null are absent.
+// Decode reads one message, nested at most depth arrays and objects deep. If it fails, it still
+// returns the id, if it could read it, for the error answer. The code is ParseError for text that
+// is not JSON, InvalidRequest for JSON that is not a JSON-RPC 2.0 message, InvalidParams for params
+// that are not an object. Params of null are absent.
 func Decode(text []byte, depth int) (m Message, failure *Error) {
 	s := scanner{text: text, depth: depth}
 	s.space()
@@ -85,8 +87,8 @@ func Decode(text []byte, depth int) (m Message, failure *Error) {
 	return m, nil
 }
 
-// PeekID looks for the id in the beginning of a message that is too large to be read. It returns an absent Value if the
-// id is not within text.
+// PeekID looks for the id in the beginning of a message that is too large to be read. It returns an
+// absent Value if the id is not within text.
 func PeekID(text []byte) (id Value) {
 	s := scanner{text: text, depth: 64}
 	s.space()
@@ -96,7 +98,9 @@ func PeekID(text []byte) (id Value) {
 	// The scan fails at the end of the text at the latest; the members before that are valid.
 	_ = s.object(func(key Value) error {
 		value, err := s.take()
-		if err == nil && key.Is("id") && (value.Kind() == String || value.Integer() && s.pos < len(text)) { // a number may go on
+		if err == nil && key.Is("id") &&
+			(value.Kind() == String || value.Integer() && s.pos < len(text)) {
+			// a number may go on
 			id = value
 		}
 		return err
@@ -104,7 +108,8 @@ func PeekID(text []byte) (id Value) {
 	return id
 }
 
-// methodName returns the text of v, without allocating for the methods that MCP agents send all the time.
+// methodName returns the text of v, without allocating for the methods that MCP agents send all the
+// time.
 func methodName(v Value) string {
 	if v.Kind() != String {
 		return ""

@@ -16,7 +16,8 @@ func (s *scanner) fail(what string) *Error {
 
 func (s *scanner) space() { s.pos = blank(s.text, s.pos) }
 
-// peek is the next byte, or 0 at the end of the text. A 0 byte starts no token, so the two need no distinction.
+// peek is the next byte, or 0 at the end of the text. A 0 byte starts no token, so the two need no
+// distinction.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.text) {
 		return s.text[s.pos]
@@ -134,8 +135,8 @@ func (s *scanner) array(element func() error) error {
 	return nil
 }
 
-// special marks the bytes of a string that need special treatment: the quote, the backslash, control characters, and
-// non-ASCII bytes.
+// special marks the bytes of a string that need special treatment: the quote, the backslash,
+// control characters, and non-ASCII bytes.
 var special = func() (t [256]uint8) {
 	for c := range t {
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
@@ -145,9 +146,9 @@ var special = func() (t [256]uint8) {
 	return t
 }()
 
-// plainEnd returns the index of the first special byte from i on, or the length of the text. Half of a message is
-// inside its strings, and every branch costs a jump through a table in Go's wasm: one branch for four bytes makes
-// decoding a third faster there.
+// plainEnd returns the index of the first special byte from i on, or the length of the text. Half
+// of a message is inside its strings, and every branch costs a jump through a table in Go's wasm:
+// one branch for four bytes makes decoding a third faster there.
 func plainEnd(text []byte, i int) int {
 	for i+4 <= len(text) {
 		four := text[i : i+4 : i+4]

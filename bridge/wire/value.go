@@ -5,8 +5,8 @@ import "unicode/utf8"
 // A Kind is the type of a JSON value.
 type Kind byte
 
-// The kinds. Absent is the kind of an empty Value. A message has an optional member if the kind is above Null: some
-// clients write null for what they do not set.
+// The kinds. Absent is the kind of an empty Value. A message has an optional member if the kind is
+// above Null: some clients write null for what they do not set.
 const (
 	Absent Kind = iota
 	Null
@@ -17,12 +17,13 @@ const (
 	Object
 )
 
-// A Value is the text of one valid JSON value without surrounding white space, or empty for an absent value. Its
-// methods read the text in place: a Value is a view, copies nothing, and is valid only as long as its bytes are.
+// A Value is the text of one valid JSON value without surrounding white space, or empty for an
+// absent value. Its methods read the text in place: a Value is a view, copies nothing, and is valid
+// only as long as its bytes are.
 type Value []byte
 
-// Parse checks that text is one JSON value (RFC 8259) in valid UTF-8, nested at most depth arrays and objects
-// deep, and returns it. The error is an *Error with code ParseError.
+// Parse checks that text is one JSON value (RFC 8259) in valid UTF-8, nested at most depth arrays
+// and objects deep, and returns it. The error is an *Error with code ParseError.
 func Parse(text []byte, depth int) (Value, error) {
 	s := scanner{text: text, depth: depth}
 	s.space()
@@ -61,8 +62,8 @@ func (v Value) Kind() Kind {
 // True reports whether v is the literal true.
 func (v Value) True() bool { return len(v) > 0 && v[0] == 't' }
 
-// Get returns the member key of an object: the last one if the key is repeated (as in JSON.parse), and an absent Value
-// if there is none.
+// Get returns the member key of an object: the last one if the key is repeated (as in JSON.parse),
+// and an absent Value if there is none.
 func (v Value) Get(key string) (member Value) {
 	v.Members(func(k, m Value) bool {
 		if k.Is(key) {
@@ -73,8 +74,8 @@ func (v Value) Get(key string) (member Value) {
 	return member
 }
 
-// Members calls yield for each member of an object, in the order of the text, until it returns false. The key is a
-// string Value. It calls nothing if v is not an object.
+// Members calls yield for each member of an object, in the order of the text, until it returns
+// false. The key is a string Value. It calls nothing if v is not an object.
 func (v Value) Members(yield func(key, member Value) bool) {
 	if v.Kind() != Object {
 		return
@@ -93,7 +94,8 @@ func (v Value) Members(yield func(key, member Value) bool) {
 	}
 }
 
-// Elements calls yield for each element of an array, until it returns false. It calls nothing if v is not an array.
+// Elements calls yield for each element of an array, until it returns false. It calls nothing if v
+// is not an array.
 func (v Value) Elements(yield func(Value) bool) {
 	if v.Kind() != Array {
 		return
@@ -143,8 +145,8 @@ func (v Value) Text() (text string, ok bool) {
 	return string(unquote(make([]byte, 0, len(raw)), raw)), true
 }
 
-// Int returns the integer of v: a number without fraction or exponent that fits 53 bits, so that it is the same number
-// in JavaScript and Go.
+// Int returns the integer of v: a number without fraction or exponent that fits 53 bits, so that it
+// is the same number in JavaScript and Go.
 func (v Value) Int() (n int64, ok bool) {
 	if !v.Integer() || len(v) > 17 {
 		return 0, false
@@ -175,7 +177,8 @@ func (v Value) Integer() bool {
 	return true
 }
 
-// Equal reports whether two request ids are the same: numbers by their text, strings by their unescaped text.
+// Equal reports whether two request ids are the same: numbers by their text, strings by their
+// unescaped text.
 func (v Value) Equal(id Value) bool {
 	if string(v) == string(id) {
 		return true

@@ -8,8 +8,8 @@ const (
 	Legacy = "2025-11-25"
 )
 
-// IsLegacy reports whether initialize may negotiate version. It refuses 2025-03-26, the only one that would need
-// batches.
+// IsLegacy reports whether initialize may negotiate version. It refuses 2025-03-26, the only one
+// that would need batches.
 func IsLegacy(version string) bool {
 	switch version {
 	case "2024-11-05", "2025-06-18", Legacy:

@@ -11,12 +11,15 @@ import (
 
 // texts are JSON, or only look like it; they also seed the fuzzers.
 var texts = []string{
-	``, ` `, `null`, `true`, `false`, `tru`, `nulll`, `0`, `-0`, `01`, `-`, `1.`, `1.5`, `1e`, `1e+`, `1E-7`, `.5`,
+	``, ` `, `null`, `true`, `false`, `tru`, `nulll`, `0`, `-0`, `01`, `-`, `1.`, `1.5`, `1e`,
+	`1e+`, `1E-7`, `.5`,
 	`+1`, `9007199254740993`,
-	`""`, `"a`, `"\"`, `"\u12"`, `"\uD800"`, `"\uD83D\uDE00"`, `"\ud83dx"`, `"\x"`, "\"\x01\"", "\"\xff\"", `"é"`,
+	`""`, `"a`, `"\"`, `"\u12"`, `"\uD800"`, `"\uD83D\uDE00"`, `"\ud83dx"`, `"\x"`, "\"\x01\"",
+	"\"\xff\"", `"é"`,
 	`"\/\b\f\n\r\t"`,
 	`[]`, `[1,]`, `[,1]`, `[1 2]`, `[`, `[[[]]]`, `[1, "a", {}, null]`,
-	`{}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `{"a":1 "b":2}`, `{"a":1,"a":2}`, `{"\u0061":{"b":[1,{"c":"}"}]}}`,
+	`{}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `{"a":1 "b":2}`, `{"a":1,"a":2}`,
+	`{"\u0061":{"b":[1,{"c":"}"}]}}`,
 	`{} {}`, "\t{ \"a\" : [ ] }\r\n",
 	`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 	`{"jsonrpc":"2.0","id":"\u0031","method":"resources\/read","params":{"uri":"https://x.test/a"}}`,
@@ -33,7 +36,8 @@ func checkParse(t *testing.T, text []byte) {
 	t.Helper()
 	v, err := Parse(text, 100)
 	want := json.Valid(text) && utf8.Valid(text)
-	if deep := strings.Count(string(text), "[") + strings.Count(string(text), "{"); want && deep > 100 {
+	if deep := strings.Count(string(text), "[") + strings.Count(string(text), "{"); want &&
+		deep > 100 {
 		return
 	}
 	if (err == nil) != want {
@@ -51,7 +55,8 @@ func checkParse(t *testing.T, text []byte) {
 	compare(t, v, oracle)
 }
 
-// compare checks every accessor of v against the value that encoding/json decoded from the same text.
+// compare checks every accessor of v against the value that encoding/json decoded from the same
+// text.
 func compare(t *testing.T, v Value, oracle any) {
 	t.Helper()
 	switch want := oracle.(type) {
@@ -105,7 +110,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(checkParse)
 }
 
-// FuzzDecode checks that encoding/json finds the same id and method in each message that Decode accepts.
+// FuzzDecode checks that encoding/json finds the same id and method in each message that Decode
+// accepts.
 func FuzzDecode(f *testing.F) {
 	for _, text := range texts {
 		f.Add([]byte(text))
@@ -153,10 +159,12 @@ func TestDecodeAgreesWithEncodingJSON(t *testing.T) {
 
 // Any string reads back as it was written; bytes that are not UTF-8 become U+FFFD.
 func TestStr(t *testing.T) {
-	for _, s := range []string{"", "a", `"\/`, "\x00\x1f\x7f", "\b\f\n\r\t", "é😀\u2028", "a\xffb", "\xed\xa0\x80"} {
+	for _, s := range []string{"", "a", `"\/`, "\x00\x1f\x7f", "\b\f\n\r\t", "é😀\u2028", "a\xffb",
+		"\xed\xa0\x80"} {
 		var got string
 		text := Text(nil).Str(s)
-		if err := json.Unmarshal(text, &got); err != nil || got != strings.ToValidUTF8(s, "\uFFFD") && len(s) != 3 {
+		if err := json.Unmarshal(text, &got); err != nil ||
+			got != strings.ToValidUTF8(s, "\uFFFD") && len(s) != 3 {
 			t.Errorf("Str(%q) = %s, which reads back as %q, %v", s, text, got, err)
 		}
 	}

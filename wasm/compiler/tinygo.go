@@ -5,14 +5,16 @@ package compiler
 
 import "unsafe"
 
-// Recovers is false, since TinyGo cannot recover on wasm. A panic is a trap there: JavaScript gets an exception.
+// Recovers is false, since TinyGo cannot recover on wasm. A panic is a trap there: JavaScript gets
+// an exception.
 const Recovers = false
 
-// Main is a module's main. It returns at once, as it must without a scheduler: the exports can be called after it.
+// Main is a module's main. It returns at once, as it must without a scheduler: the exports can be
+// called after it.
 func Main() {}
 
-// arc4random replaces the C library's, which would link a cipher and printf: 7 KB of brotli. The runtime takes the seed
-// of its maps from it.
+// arc4random replaces the C library's, which would link a cipher and printf: 7 KB of brotli. The
+// runtime takes the seed of its maps from it.
 //
 //export arc4random
 func arc4random() uint32 {

@@ -26,8 +26,8 @@ func Cart(size, quantity int) string {
 	return b.String() + `]}`
 }
 
-// Hostile returns, by name, pairs of documents of about 1 MB that make patches expensive: with more parts than
-// delta.maxParts, with one less than that, and with deep nesting.
+// Hostile returns, by name, pairs of documents of about 1 MB that make patches expensive: with more
+// parts than delta.maxParts, with one less than that, and with deep nesting.
 func Hostile() map[string][2]string {
 	const mb, most = 1 << 20, 1<<14 - 1 // one below delta.maxParts
 	pad := strings.Repeat("x", 55)
@@ -46,27 +46,44 @@ func Hostile() map[string][2]string {
 	object := func(n int, f func(i int) string) string { return some("{", n, f, "}") }
 	lists := func(size, more int) string {
 		return list(mb/3/size, func(j int) string {
-			return list(size+more, func(i int) string { return strconv.Itoa((i*7 + j + more*i) % 97) })
+			return list(size+more,
+				func(i int) string { return strconv.Itoa((i*7 + j + more*i) % 97) })
 		})
 	}
-	deep := func(inner string) string { return strings.Repeat(`{"a":`, 60) + inner + strings.Repeat("}", 60) }
+	deep := func(inner string) string {
+		return strings.Repeat(`{"a":`, 60) + inner +
+			strings.Repeat("}", 60)
+	}
 	small := list(130_000, func(int) string { return "[1,2,3]" })
-	numbers := func(add int) string { return list(150_000, func(i int) string { return strconv.Itoa(i + add) }) }
+	numbers := func(
+		add int) string {
+		return list(150_000, func(i int) string { return strconv.Itoa(i + add) })
+	}
 	return map[string][2]string{
-		"nothing alike":  {numbers(0), list(150_000, func(i int) string { return strconv.Itoa(-i - 1) })},
-		"reversed":       {numbers(0), list(150_000, func(i int) string { return strconv.Itoa(150_000 - i) })},
+		"nothing alike": {numbers(0),
+			list(150_000, func(i int) string { return strconv.Itoa(-i - 1) })},
+		"reversed": {numbers(0),
+			list(150_000, func(i int) string { return strconv.Itoa(150_000 - i) })},
 		"shifted by one": {numbers(0), numbers(1)},
 		"many of two": {list(most, func(i int) string { return fmt.Sprintf(`"%s%d"`, pad, i%2) }),
 			list(most-1, func(i int) string { return fmt.Sprintf(`"%s%d"`, pad, i/2%2) })},
 		"short ones of two": {list(most, func(i int) string { return strconv.Itoa(i % 3) }),
 			list(most-1, func(i int) string { return strconv.Itoa(i * i % 3) })},
 		"long ones of two": {
-			list(100, func(i int) string { return fmt.Sprintf(`"%s%d"`, strings.Repeat("x", 10_000), i%2) }),
-			list(99, func(i int) string { return fmt.Sprintf(`"%s%d"`, strings.Repeat("x", 10_000), i/2%2) })},
+			list(100,
+				func(i int) string {
+					return fmt.Sprintf(`"%s%d"`, strings.Repeat("x", 10_000),
+						i%2)
+				}),
+			list(99, func(
+				i int) string {
+				return fmt.Sprintf(`"%s%d"`, strings.Repeat("x", 10_000), i/2%2)
+			})},
 		"lists of 10":     {lists(10, 0), lists(10, 1)},
 		"lists of 200":    {lists(200, 0), lists(200, 1)},
 		"lists of 16,000": {lists(most, 0), lists(most, -1)},
-		"each a little": {list(most, func(i int) string { return fmt.Sprintf(`{"a":%d,"b":"%s"}`, i, pad) }),
+		"each a little": {list(most,
+			func(i int) string { return fmt.Sprintf(`{"a":%d,"b":"%s"}`, i, pad) }),
 			list(most, func(i int) string { return fmt.Sprintf(`{"a":%d,"b":"%s"}`, i+1, pad) })},
 		"other names": {object(most, func(i int) string { return fmt.Sprintf(`"%s%d":1`, pad, i) }),
 			object(most, func(i int) string { return fmt.Sprintf(`"%s%d":2`, pad, most-i) })},
@@ -74,12 +91,15 @@ func Hostile() map[string][2]string {
 			object(100_000, func(i int) string { return fmt.Sprintf(`"b%d":1`, i) })},
 		"one name": {object(100_000, func(int) string { return `"abcd":1` }),
 			object(100_000, func(int) string { return `"abcd":2` })},
-		"a long name": {`{"` + strings.Repeat(`\u0061`, mb/6) + `":1}`, `{"` + strings.Repeat(`\u0061`, mb/6) +
+		"a long name": {`{"` + strings.Repeat(`\u0061`, mb/6) + `":1}`, `{"` +
+			strings.Repeat(`\u0061`, mb/6) +
 			`":2}`},
-		"deep, one string": {deep(`"` + strings.Repeat("x", mb) + `a"`), deep(`"` + strings.Repeat("x", mb) + `b"`)},
+		"deep, one string": {deep(`"` + strings.Repeat("x", mb) + `a"`),
+			deep(`"` + strings.Repeat("x", mb) + `b"`)},
 		"deep, many small": {deep(`[1,` + small + `]`), deep(`[2,` + small + `]`)},
-		"too deep": {strings.Repeat("[", mb/2) + strings.Repeat("]", mb/2), strings.Repeat("[", mb/2) + "1" +
-			strings.Repeat("]", mb/2)},
+		"too deep": {strings.Repeat("[", mb/2) + strings.Repeat("]", mb/2),
+			strings.Repeat("[", mb/2) + "1" +
+				strings.Repeat("]", mb/2)},
 		"lines": {strings.Repeat("a\nb\n", mb/4), strings.Repeat("b\na\nb\n", mb/6)},
 		"long lines of two": {strings.Repeat(pad+"0\n"+pad+"1\n", most/2),
 			strings.Repeat(pad+"0\n"+pad+"0\n"+pad+"1\n", most/3)},

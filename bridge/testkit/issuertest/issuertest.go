@@ -1,5 +1,5 @@
-// Package issuertest is an issuer of tickets and access tokens, for tests and demos: it has a key, serves a key set,
-// and gives a token to any caller in this process. It is no login.
+// Package issuertest is an issuer of tickets and access tokens, for tests and demos: it has a key,
+// serves a key set, and gives a token to any caller in this process. It is no login.
 package issuertest
 
 import (
@@ -57,8 +57,9 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(i.public) // the client may have gone
 }
 
-// Claims are the claims of a ticket or token. more replaces some of them; a nil value removes one. They are valid for
-// 59 minutes, a minute below a ticket's maximum, and not for less, because a test may wait ten minutes for its turn.
+// Claims are the claims of a ticket or token. more replaces some of them; a nil value removes one.
+// They are valid for 59 minutes, a minute below a ticket's maximum, and not for less, because a
+// test may wait ten minutes for its turn.
 func (i *Issuer) Claims(subject string, more map[string]any) map[string]any {
 	all := map[string]any{"iss": i.Name, "aud": i.Audience, "sub": subject, "iat": time.Now(),
 		"exp": time.Now().Add(59 * time.Minute)}

@@ -1,4 +1,5 @@
-// Package nodekit is shared by the tests of a service's nodes: the service's login, and agents at a node.
+// Package nodekit is shared by the tests of a service's nodes: the service's login, and agents at a
+// node.
 package nodekit
 
 import (
@@ -38,7 +39,9 @@ func NewLogin(t testing.TB) *Login {
 // Verifier verifies its tickets and tokens.
 func (l *Login) Verifier() *tickets.Verifier {
 	l.t.Helper()
-	v, err := tickets.New(tickets.Options{Audience: Public, Issuers: []tickets.Issuer{{Issuer: l.Name, JWKS: l.Keys}}})
+	v, err := tickets.New(
+		tickets.Options{Audience: Public,
+			Issuers: []tickets.Issuer{{Issuer: l.Name, JWKS: l.Keys}}})
 	if err != nil {
 		l.t.Fatal(err)
 	}

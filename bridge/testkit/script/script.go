@@ -1,8 +1,9 @@
-// Package script plays conversations: files of testdata whose lines an engine executes. The output of a line follows
-// it, indented. A test fails if the output differs; the flag -update writes the new output into the file.
+// Package script plays conversations: files of testdata whose lines an engine executes. The output
+// of a line follows it, indented. A test fails if the output differs; the flag -update writes the
+// new output into the file.
 //
-// The package knows neither the engines nor their lines. It is apart from testkit, because tests under js/wasm do not
-// link testkit's MCP client.
+// The package knows neither the engines nor their lines. It is apart from testkit, because tests
+// under js/wasm do not link testkit's MCP client.
 package script
 
 import (
@@ -18,7 +19,8 @@ import (
 )
 
 // Update is the flag -update.
-var Update = flag.Bool("update", false, "rewrite the conversations in testdata with what is said now")
+var Update = flag.Bool("update", false,
+	"rewrite the conversations in testdata with what is said now")
 
 // A Script is a conversation that is played.
 type Script struct {
@@ -48,7 +50,8 @@ func EachIn(t *testing.T, dir string, test func(t *testing.T, file string)) {
 		t.Fatalf("no conversations found: %v", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { test(t, file) })
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"),
+			func(t *testing.T) { test(t, file) })
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// asTests makes a process of this binary play tests that have been started by nohup, and that start a program.
+// asTests makes a process of this binary play tests that have been started by nohup, and that start
+// a program.
 const asTests = "PAGEWIRE_TESTCMD"
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,8 @@ func TestMain(m *testing.M) {
 	cmd.Process.Kill()
 }
 
-// The programs of tests that nohup has started do not end with the terminal. SIGHUP ends them all the same.
+// The programs of tests that nohup has started do not end with the terminal. SIGHUP ends them all
+// the same.
 func TestProgramsUnderNohup(t *testing.T) {
 	tests := Command("sh", "-c", `trap "" HUP; exec "$0"`, os.Args[0])
 	tests.Env = append(os.Environ(), asTests+"=1")

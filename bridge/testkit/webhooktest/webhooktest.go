@@ -1,7 +1,7 @@
-// Package webhooktest plays a hosted assistant that webhooks wake, for tests and demos. It follows OpenAI's guide to
-// MCP Events. It subscribes at the endpoint of the tools with their token, answers the challenge, and checks each
-// signature. It takes each event once, answers at once and works later, and refreshes by the same key. It understands
-// no envelope.
+// Package webhooktest plays a hosted assistant that webhooks wake, for tests and demos. It follows
+// OpenAI's guide to MCP Events. It subscribes at the endpoint of the tools with their token,
+// answers the challenge, and checks each signature. It takes each event once, answers at once and
+// works later, and refreshes by the same key. It understands no envelope.
 package webhooktest
 
 import (
@@ -90,7 +90,8 @@ func (a *Assistant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.wrong("the body of " + id + " is no object")
 	}
 	if message.Type == "verification" {
-		_ = json.NewEncoder(w).Encode(map[string]string{"challenge": message.Challenge}) // the node may have gone
+		// the node may have gone
+		_ = json.NewEncoder(w).Encode(map[string]string{"challenge": message.Challenge})
 		return
 	}
 	a.mu.Lock()
@@ -141,9 +142,11 @@ type Grant struct {
 }
 
 // Subscribe subscribes, or refreshes.
-func (a *Assistant) Subscribe(ctx context.Context, name string, arguments map[string]any) (g Grant, err error) {
-	err = a.Call(ctx, "events/subscribe", map[string]any{"name": name, "arguments": arguments, "cursor": nil,
-		"delivery": map[string]any{"mode": "webhook", "url": a.URL, "secret": a.Secret}}, &g)
+func (a *Assistant) Subscribe(ctx context.Context, name string, arguments map[string]any) (g Grant,
+	err error) {
+	err = a.Call(ctx, "events/subscribe",
+		map[string]any{"name": name, "arguments": arguments, "cursor": nil,
+			"delivery": map[string]any{"mode": "webhook", "url": a.URL, "secret": a.Secret}}, &g)
 	return g, err
 }
 
@@ -167,7 +170,8 @@ func (a *Assistant) Read(ctx context.Context, uri string) (string, error) {
 
 // An Error is an answer without a result.
 type Error struct {
-	// Status is HTTP's, and Challenge its WWW-Authenticate. Code, Message and Data are those of MCP's error.
+	// Status is HTTP's, and Challenge its WWW-Authenticate. Code, Message and Data are those of
+	// MCP's error.
 	Status    int
 	Challenge string
 	Code      int
@@ -183,11 +187,14 @@ func (e *Error) Error() string {
 const version = "2026-07-28"
 
 // Call sends a request, and decodes its result. Any other answer is an *Error.
-func (a *Assistant) Call(ctx context.Context, method string, params map[string]any, result any) error {
+func (a *Assistant) Call(ctx context.Context, method string, params map[string]any,
+	result any) error {
 	params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": version,
 		"io.modelcontextprotocol/clientCapabilities": map[string]any{},
-		"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "assistant", "version": "1"}}
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+		"io.modelcontextprotocol/clientInfo": map[string]any{"name": "assistant",
+			"version": "1"}}
+	body, err := json.Marshal(
+		map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
 		return err
 	}
