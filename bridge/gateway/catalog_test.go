@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -94,7 +95,7 @@ func TestTitlesThatTick(t *testing.T) {
 	all := tabs * len(state)
 	described := func() int {
 		defer g.lock()()
-		return g.catalog.described
+		return g.catalog.Described()
 	}
 	came := described()
 	if came != all {
@@ -165,8 +166,14 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 			}
 		}
 		g.Close()
-		if n := len(g.catalog.places) + len(g.catalog.tabs) + len(g.catalog.entries); n != 0 {
-			t.Fatalf("seed %d: %d places, tabs and routes are left", seed, n)
+		left := len(slices.Collect(g.catalog.Keys()))
+		for tab := range 4 {
+			if g.catalog.Tab(strconv.Itoa(tab)) != nil {
+				left++
+			}
+		}
+		if left != 0 {
+			t.Fatalf("seed %d: %d tabs and routes are left", seed, left)
 		}
 	}
 }
@@ -174,17 +181,23 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 // wrongInCatalog compares the catalog with the offers of its pages. It returns the first difference, or "".
 func (g *Gateway) wrongInCatalog() string {
 	defer g.lock()()
-	byURI := map[string][]*offer{}
-	for p := range g.catalog.pages {
-		for uri, o := range p.offers {
-			byURI[uri] = append(byURI[uri], o)
+	byURI := map[string][]*catalog.Page{}
+	for p := range g.catalog.Pages() {
+		for uri := range p.Offered() {
+			byURI[uri] = append(byURI[uri], p)
 		}
 	}
-	left, done := maps.Clone(g.catalog.entries), map[string]bool{}
-	for uri, offers := range byURI {
-		slices.SortFunc(offers, (*offer).before)
-		for i, o := range offers {
-			keys := []string{taburi.Of(uri, o.page.segment())}
+	left, done := map[string]*catalog.Entry{}, map[string]bool{}
+	for key := range g.catalog.Keys() {
+		left[key] = g.catalog.Entry(key)
+	}
+	for uri, pages := range byURI {
+		slices.SortFunc(pages, func(a, b *catalog.Page) int {
+			return cmp.Or(cmp.Compare(b.InTab().Rank(), a.InTab().Rank()),
+				cmp.Compare(truth(a.Frame != ""), truth(b.Frame != "")), cmp.Compare(b.Order(), a.Order()))
+		})
+		for i, p := range pages {
+			keys := []string{taburi.Of(uri, p.Segment())}
 			if i == 0 {
 				keys = append(keys, uri)
 			}
@@ -198,12 +211,12 @@ func (g *Gateway) wrongInCatalog() string {
 				switch {
 				case r == nil:
 					return key + " leads nowhere"
-				case r.page != o.page || r.own(key) != uri:
-					return key + " leads to " + r.own(key) + " of " + r.page.Tab + ", and not of " + o.page.Tab
-				case r.shown.Unlisted != (i == 0 && key != uri):
-					return fmt.Sprintf("%s is unlisted: %t", key, r.shown.Unlisted)
-				case !strings.Contains(r.shown.Title, pageTitle(o.page)):
-					return key + " has the title " + r.shown.Title
+				case r.Page != p || r.Own(key) != uri:
+					return key + " leads to " + r.Own(key) + " of " + r.Page.Tab + ", and not of " + p.Tab
+				case r.Resource.Unlisted != (i == 0 && key != uri):
+					return fmt.Sprintf("%s is unlisted: %t", key, r.Resource.Unlisted)
+				case !strings.Contains(r.Resource.Title, p.Caption()):
+					return key + " has the title " + r.Resource.Title
 				}
 				if found, ok := g.engine.Find(key); !ok || found != key {
 					return key + " is not in the engine"
@@ -228,7 +241,7 @@ func TestFocusByAClockThatWasAhead(t *testing.T) {
 	}
 	owner := func() string {
 		defer g.lock()()
-		return g.catalog.entries[app+"/doc"].page.Tab
+		return g.catalog.Entry(app + "/doc").Page.Tab
 	}
 	focused(a, now)
 	if got := owner(); got != "a" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
@@ -35,11 +36,11 @@ func (w *watch) settle() {
 
 // changed receives a page's report that its resource reads differently now.
 func (g *Gateway) changed(p *Page, own string) {
-	if p.life == Silent || p.life == Gone {
+	if p.Life() == catalog.Silent || p.Life() == catalog.Gone {
 		return
 	}
 	g.counts.updates++
-	for _, uri := range []string{own, taburi.Of(own, p.segment())} { // which may be templates, or lead to another document
+	for _, uri := range []string{own, taburi.Of(own, p.Segment())} { // which may be templates, or lead to another document
 		if q, ok := g.find(uri); ok && q == p {
 			g.touch(uri)
 		}
@@ -109,7 +110,7 @@ func (g *Gateway) interestIn(uri string) *interest {
 // whenFollowed calls then once the page of an agents' URI reports the URI's changes. Without a page it calls then at
 // once.
 func (g *Gateway) whenFollowed(uri string, then func()) {
-	if p, own := g.lookup(uri); p != nil && !p.life.left() && g.reaches(uri, p) {
+	if p, own := g.lookup(uri); p != nil && !p.Life().Left() && g.reaches(uri, p) {
 		g.follow(p, own, then)
 	} else {
 		then()
@@ -151,10 +152,11 @@ func (g *Gateway) sweep() {
 	clear(g.moved)
 	wide := map[*Page]bool{}
 	for _, o := range g.withdrawn {
-		if answersForMore(o.resource.URI, &o.resource) {
-			wide[o.page] = true
+		p, r := pageOf(o.Page()), o.Resource()
+		if answersForMore(r.URI, &r) {
+			wide[p] = true
 		} else {
-			g.unfollow(o.page, o.resource.URI)
+			g.unfollow(p, r.URI)
 		}
 	}
 	g.withdrawn = nil
@@ -178,24 +180,10 @@ func (g *Gateway) sweep() {
 	g.released = nil
 }
 
-// entryOf finds the entry of an agents' URI, or nil.
-func (g *Gateway) entryOf(uri string) *entry {
-	key, _ := g.engine.Find(uri) // no entry has the key ""
-	return g.catalog.entries[key]
-}
-
 // leads reports whether a key of the engine answers for an agents' URI.
 func (g *Gateway) leads(uri, key string) bool {
 	found, ok := g.engine.Find(uri)
 	return ok && found == key
-}
-
-// lookup finds the page that answers for an agents' URI, and the page's own URI.
-func (g *Gateway) lookup(uri string) (p *Page, own string) {
-	if r := g.entryOf(uri); r != nil {
-		return r.page, r.own(uri)
-	}
-	return nil, ""
 }
 
 // follow watches a URI at its page. It calls then, with the lock held, when the page reports changes or has gone.
@@ -216,10 +204,10 @@ func (g *Gateway) follow(p *Page, own string, then func()) {
 
 // unfollow ends a subscription at a page, unless agents watch the resource under another URI.
 func (g *Gateway) unfollow(p *Page, own string) {
-	if p.watches[own] == nil || p.life.left() {
+	if p.watches[own] == nil || p.Life().Left() {
 		return
 	}
-	for _, uri := range []string{own, taburi.Of(own, p.segment())} {
+	for _, uri := range []string{own, taburi.Of(own, p.Segment())} {
 		if g.interest[uri] != nil && g.reaches(uri, p) {
 			if q, o := g.lookup(uri); q == p && o == own {
 				return
@@ -237,7 +225,7 @@ func (g *Gateway) settle() {
 	needed := map[*Page]map[string]bool{}
 	for uri := range g.interest {
 		p, own := g.lookup(uri)
-		if p == nil || p.life.left() || !g.reaches(uri, p) {
+		if p == nil || p.Life().Left() || !g.reaches(uri, p) {
 			continue
 		}
 		if needed[p] == nil {
@@ -246,7 +234,7 @@ func (g *Gateway) settle() {
 		needed[p][own] = true
 		g.follow(p, own, func() {})
 	}
-	for p := range g.catalog.pages {
+	for p := range g.pages {
 		for own := range p.watches {
 			if !needed[p][own] {
 				g.unfollow(p, own)
@@ -258,18 +246,19 @@ func (g *Gateway) settle() {
 // followKey follows the watched URIs of a key at the page that answers for it now. If another page answered before
 // (moved), it announces a change. With Options.Found, an agent may have read the resource through another gateway
 // before this page reported changes: if the page has had a change, it is announced again.
-func (g *Gateway) followKey(key string, r *entry, moved bool) {
-	if r.page.life.left() {
+func (g *Gateway) followKey(key string, r *catalog.Entry, moved bool) {
+	if r.Page.Life().Left() {
 		return
 	}
-	g.reportFound(key, &r.shown)
-	for _, uri := range g.watchedOf(key, &r.shown) {
-		if !g.reaches(uri, r.page) {
+	p := pageOf(r.Page)
+	g.reportFound(key, &r.Resource)
+	for _, uri := range g.watchedOf(key, &r.Resource) {
+		if !g.reaches(uri, p) {
 			continue
 		}
-		own := r.own(uri)
-		g.follow(r.page, own, func() {
-			w := r.page.watches[own] // nil if the page has gone instead
+		own := r.Own(uri)
+		g.follow(p, own, func() {
+			w := p.watches[own] // nil if the page has gone instead
 			if moved || g.opt.Found != nil && w != nil && w.revision > 0 {
 				g.moved[uri] = true
 			}

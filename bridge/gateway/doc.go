@@ -5,8 +5,8 @@
 // mcpconn.Conn. The packages below transport the frames and messages: pages/cdp, pages/socket and pages/extension for
 // pages, agents for agents, and daemon, which brings the agents of one user to one process.
 //
-// A request: agent.go receives it. The engine answers it, or asks host.go, which finds the page in catalog.go and asks
-// it through linked.go. The page's answer arrives in page.go. A change: it arrives in page.go and linked.go, changes.go
+// A request: agent.go receives it. The engine answers it, or asks host.go, which finds the page in package
+// catalog and asks it through linked.go. Changes of the catalogue go through routes.go. The page's answer arrives in page.go. A change: it arrives in page.go and linked.go, changes.go
 // passes it to the engine, and the engine notifies the agents. tools.go offers the tools of the pages and those of
 // package calls. The latter give the same state to agents that know only tools.
 // What a page shows, which its user offers, comes from a Page of its own (shown.go).

@@ -233,8 +233,8 @@ func (g *Gateway) complement(n *events.Note) {
 	}
 	uri := n.Subject
 	title, tab, origin := "", 0, weborigin.Of(uri)
-	if r := g.entryOf(uri); r != nil {
-		title, tab, origin = cmp.Or(r.title, r.shown.Name), r.tab(), r.page.Origin
+	if r := g.catalog.EntryOf(uri); r != nil {
+		title, tab, origin = cmp.Or(r.Title, r.Resource.Name), r.Page.InTab().Number(), r.Page.Origin
 	}
 	n.Data = events.UpdatedData(uri, title, origin, tab, g.tools.revisions.Revision(uri))
 }
@@ -326,18 +326,18 @@ func (f *Following) follow(uris []string, then func()) {
 
 // eventState is the document and revision of a followed URI, as last reported by its page; zero if unknown.
 func (g *Gateway) eventState(uri string) (s events.State) {
-	r := g.entryOf(uri)
-	if r == nil || r.page.life.left() {
+	r := g.catalog.EntryOf(uri)
+	if r == nil || r.Page.Life().Left() {
 		return s
 	}
-	p := r.page
-	w := p.watches[r.own(uri)]
+	p := pageOf(r.Page)
+	w := p.watches[r.Own(uri)]
 	if w == nil || !w.active {
 		return s
 	}
-	count := max(w.revision, p.wide[r.own(r.shown.URI)])
+	count := max(w.revision, p.wide[r.Own(r.Resource.URI)])
 	if p.document == "" {
-		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order)))
+		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.Order())))
 	}
 	return events.State{Document: p.document, Count: count, At: g.opt.wallClock()}
 }
@@ -348,8 +348,8 @@ func (g *Gateway) eventTouched(uri string) {
 		return
 	}
 	uris := []string{uri}
-	if r := g.catalog.entries[uri]; r != nil && answersForMore(uri, &r.shown) {
-		uris = append(uris, g.watchedOf(uri, &r.shown)...)
+	if r := g.catalog.Entry(uri); r != nil && answersForMore(uri, &r.Resource) {
+		uris = append(uris, g.watchedOf(uri, &r.Resource)...)
 	}
 	for _, uri := range uris {
 		all := g.events.byURI[uri]
@@ -425,7 +425,7 @@ func (g *Gateway) visited(p *Page) {
 		return // only pages that offer something by themselves are told
 	}
 	s := &g.events
-	key := visitKey{p.tab.key, p.Origin}
+	key := visitKey{p.InTab().Key(), p.Origin}
 	v := s.visits[key]
 	switch {
 	case v != nil:
@@ -449,7 +449,7 @@ func (g *Gateway) visited(p *Page) {
 // left notes that a page has gone.
 func (g *Gateway) left(p *Page) {
 	s := &g.events
-	key := visitKey{p.tab.key, p.Origin}
+	key := visitKey{p.InTab().Key(), p.Origin}
 	v := s.visits[key]
 	if v == nil || p.Shown {
 		return
@@ -466,8 +466,8 @@ func (g *Gateway) left(p *Page) {
 }
 
 func (g *Gateway) tellVisit(name string, p *Page) {
-	g.events.log.Add(events.Visit{Name: name, Page: p.tab.key + " " + p.Origin, Epoch: p.epoch, Owner: p.Owner,
-		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.tab.number, p.URL, p.Title)})
+	g.events.log.Add(events.Visit{Name: name, Page: p.InTab().Key() + " " + p.Origin, Epoch: p.epoch, Owner: p.Owner,
+		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.InTab().Number(), p.URL, p.Title)})
 	for f := range g.events.all {
 		if f.changes == nil && f.pass.Permits(p.Owner()) {
 			f.last = g.opt.wallClock()

@@ -53,8 +53,8 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 // seen under the plain URI count too.
 func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
 	latest := int64(-1)
-	for _, uri := range []string{own, taburi.Of(own, o.page.segment())} {
-		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.life.left() {
+	for _, uri := range []string{own, taburi.Of(own, o.page.Segment())} {
+		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.Life().Left() {
 			continue // it leads to another tab
 		}
 		if v, ok := m.Last(uri); ok && v.Current > latest {
@@ -72,7 +72,7 @@ func (g *Gateway) leadsTo(p *Page, uri string) string {
 	if q, _ := g.lookup(uri); q == nil || q == p {
 		return uri
 	}
-	return taburi.Of(uri, p.segment())
+	return taburi.Of(uri, p.Segment())
 }
 
 // runTool makes a page run its tool, unless the agent does not know the present state of a resource on which the tool

@@ -264,7 +264,7 @@ func (m *staleModel) attach() {
 	testkit.Eventually(m.t, "the tool leads to the page again", func() bool {
 		defer m.g.lock()()
 		at := m.g.tools.routes["checkout"].page
-		return at != nil && at == m.s.own.p && !at.life.left()
+		return at != nil && at == m.s.own.p && !at.Life().Left()
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
@@ -31,6 +32,13 @@ type front struct {
 	info    PageInfo // of the tab's own document; Origin is "" if it has none, or is unknown
 	page    *Page    // the page that has reported its focus; nil if a browser has reported the tab
 	told    int      // browsers that report their tabs
+	// rerouted says that an entry of the tab has changed, and that this is to be told.
+	rerouted bool
+}
+
+// noteRoute notes that an entry has come, changed or gone.
+func (f *front) noteRoute(e *catalog.Entry) {
+	f.rerouted = f.rerouted || e.Page.IsIn(f.info.Tab)
 }
 
 // TellsFront says that a browser reports its tab in front by Front, until end is called. Meanwhile a
@@ -66,7 +74,7 @@ func (g *Gateway) behind(key string) {
 }
 
 func (g *Gateway) setFront(info PageInfo, by *Page) {
-	info = info.bounded()
+	info = bounded(info)
 	info.URL, info.Focused = Shorten(info.URL, maxFrontURL), 0
 	g.front.page = by
 	if info != g.front.info {
@@ -90,8 +98,8 @@ func (g *Gateway) frontBy(p *Page) {
 		g.setFront(p.PageInfo, p)
 		return
 	}
-	for own := range g.catalog.pages {
-		if own.isIn(p.Tab) && own.Frame == "" && !own.life.left() {
+	for own := range g.pages {
+		if own.IsIn(p.Tab) && own.Frame == "" && !own.Life().Left() {
 			g.setFront(own.PageInfo, own)
 			return
 		}
@@ -129,7 +137,7 @@ func (g *Gateway) restrict(a *Agent) {
 
 // frontFor are the contents of door.FrontURI for an agent.
 func (g *Gateway) frontFor(a *Agent) []byte {
-	c, info := &g.catalog, g.front.info
+	info := g.front.info
 	var shown struct {
 		Tab       int      `json:"tab,omitempty"`
 		Where     string   `json:"where,omitempty"`
@@ -140,30 +148,22 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		More      int      `json:"more,omitempty"` // resources that are not named
 		Selection string   `json:"selection,omitempty"`
 	}
-	p := &Page{PageInfo: info, g: g}
 	if info.Origin != "" {
 		shown.Origin = &info.Origin
 	}
-	permitted := info.URL != "" && a.pass.Permits(p.Owner())
-	t := c.tabs[info.Tab]
-	if t != nil {
-		for page := range t.pages { // its other ways may tell another profile than the browser that reports it
-			permitted = permitted && (page.Shown || page.Origin != info.Origin ||
-				a.pass.Permits(page.Owner()))
-		}
+	permitted := info.URL != "" && a.pass.Permits(g.catalog.OwnerOf(&info))
+	for p := range g.catalog.InTab(info.Tab) { // its other ways may tell another profile than the browser that reports it
+		permitted = permitted && (p.Shown || p.Origin != info.Origin || a.pass.Permits(p.Owner()))
 	}
 	if permitted {
-		p.tab, p.window = &tab{number: c.numberOf(info.Tab)}, c.windowOf(p)
-		shown.Tab, shown.Where, shown.Title, shown.URL = p.tab.number, p.whereabouts(), info.Title, info.URL
-		shown.Resources = []string{}
-		if t != nil {
-			for page := range t.pages {
-				uris := page.listedURIs(a.pass)
-				shown.Resources = append(shown.Resources, uris...)
-				for _, uri := range uris {
-					if page.Frame == "" && strings.HasSuffix(uri, "/selection") {
-						shown.Selection = uri
-					}
+		shown.Tab, shown.Where = g.catalog.Locate(info)
+		shown.Title, shown.URL, shown.Resources = info.Title, info.URL, []string{}
+		for p := range g.catalog.InTab(info.Tab) {
+			uris := listedURIs(p, a.pass)
+			shown.Resources = append(shown.Resources, uris...)
+			for _, uri := range uris {
+				if p.Frame == "" && strings.HasSuffix(uri, "/selection") {
+					shown.Selection = uri
 				}
 			}
 		}
@@ -175,16 +175,9 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		"text": string(text(shown))}})
 }
 
-// listedURIs returns the listed URIs of the page's resources that an agent sees, sorted.
-func (p *Page) listedURIs(pass *pass) (uris []string) {
-	for _, o := range p.offers {
-		for _, at := range o.places {
-			r := p.g.catalog.entries[at.key]
-			if r != nil && r.page == p && !r.shown.Unlisted && !strings.Contains(at.key, "{") && pass.Sees(at.key) {
-				uris = append(uris, at.key)
-			}
-		}
-	}
+// listedURIs returns the listed URIs of a page's resources that an agent sees, sorted.
+func listedURIs(p *catalog.Page, pass *pass) []string {
+	uris := slices.DeleteFunc(slices.Collect(p.Listed), func(uri string) bool { return !pass.Sees(uri) })
 	slices.Sort(uris)
 	return uris
 }

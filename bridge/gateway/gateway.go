@@ -10,6 +10,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/driver"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
@@ -103,10 +104,9 @@ type Gateway struct {
 	continued     map[*continuation]bool
 	door          *door.Door[*Page]
 	all           *pass // sees all pages, and what they show: for those who look for the user, or for several agents
-	catalog       catalog
+	catalog       *catalog.Catalog
 	front         front
 	shows         shows
-	silent        map[*Page]bool  // pages that have offered nothing yet
 	toSend        []*linked       // pages with frames to send
 	held          map[string]held // by origin
 	heldAll       held
@@ -114,14 +114,15 @@ type Gateway struct {
 	interest      map[string]*interest // by the agents' URI
 	moved         map[string]bool      // agents' URIs that lead to another page since mu was locked
 	released      []string             // URIs whose interest may have ended
-	withdrawn     []*offer             // since mu was locked
+	withdrawn     []*catalog.Offer     // since mu was locked
+	parked        map[*Page][]parked   // reads that wait for the successor of a page
 	missed        []string             // agents' URIs that were asked for in vain, oldest first, for Options.Found
 	tools         agentTools
-	places        quota.Places         // of work apart, and of polls
-	notices       map[string]string    // sentences, by subject
-	looks         map[*byte]bool       // under way; true while requests wait
-	profiles      map[string][]*string // names, by PageInfo.Source
+	places        quota.Places      // of work apart, and of polls
+	notices       map[string]string // sentences, by subject
+	looks         map[*byte]bool    // under way; true while requests wait
 	counts        counts
+	handedOver    handedOver
 	events        eventSources
 	conversations map[string]*conversation // by the names that hooks give
 }
@@ -143,15 +144,15 @@ func New(o Options) *Gateway {
 		opt: o, log: o.Log,
 		agents: map[bridge.PortID]*Agent{}, clients: map[string]*client{}, conversations: map[string]*conversation{},
 		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
-		silent: map[*Page]bool{}, held: map[string]held{}, refusals: map[string]int{},
-		interest: map[string]*interest{}, moved: map[string]bool{},
-		notices: map[string]string{}, looks: map[*byte]bool{}, profiles: map[string][]*string{},
+		held: map[string]held{}, refusals: map[string]int{},
+		interest: map[string]*interest{}, moved: map[string]bool{}, parked: map[*Page][]parked{},
+		notices: map[string]string{}, looks: map[*byte]bool{},
 	}
 	g.door = door.New(door.Scope{Allow: o.Allow, Deny: o.Deny}, g.find)
 	g.all = g.door.Pass(door.Scope{Transport: TransportCommand})
 	g.shows = shows{always: g.door.Pass(door.Scope{Shown: o.Shown, Opened: o.Opened}),
 		tabs: map[string]PageInfo{}, changed: map[*func()]bool{}, counted: map[*counted]bool{}}
-	g.catalog.init()
+	g.catalog = catalog.New((*routes)(g))
 	g.events.init(o.wallClock())
 	g.tools.init(g)
 	g.engine = bridge.New(bridge.Options{
@@ -195,7 +196,7 @@ func (g *Gateway) Close() {
 		return
 	}
 	g.engine.Shutdown(g.now())
-	g.shared() // before its pages go
+	g.handover() // before its pages go
 	g.closed = true
 	g.mu.End()
 	for f := range g.events.all {
@@ -205,10 +206,8 @@ func (g *Gateway) Close() {
 	for _, a := range g.agents {
 		a.close("the gateway goes away", false)
 	}
-	for _, list := range []map[*Page]bool{g.catalog.pages, g.silent} {
-		for p := range list {
-			p.depart("the gateway goes away", false)
-		}
+	for p := range g.attached {
+		p.depart("the gateway goes away", false)
 	}
 }
 

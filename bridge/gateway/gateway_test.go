@@ -398,7 +398,7 @@ func TestReload(t *testing.T) {
 	go func() { answer <- a.Text(doc) }()
 	testkit.Eventually(t, "the reader waits", func() bool {
 		defer g.lock()()
-		return len(p.parked) == 1
+		return len(g.parked) == 1
 	})
 	p2 := openPage(t, g, tabInfo("a"), map[string]string{doc: "after"})
 	if got := <-answer; got != "after" {
@@ -410,8 +410,8 @@ func TestReload(t *testing.T) {
 	}
 	p2.set(doc, "later")
 	a.updated(doc)
-	if p2.tab.number != 1 {
-		t.Errorf("the tab is number %d after a reload", p2.tab.number)
+	if p2.InTab().Number() != 1 {
+		t.Errorf("the tab is number %d after a reload", p2.InTab().Number())
 	}
 	select {
 	case what := <-a.Lists:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -89,7 +90,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 		g.engine.Complete(g.now(), id, bridge.Result{Contents: g.frontFor(a)})
 		return
 	}
-	e := g.catalog.entries[r.Key]
+	e := g.catalog.Entry(r.Key)
 	if e == nil {
 		g.addMissed(r.URI)
 		gone := bridge.Result{Failure: bridge.ReadFailed, Detail: "the page has gone"}
@@ -105,32 +106,73 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g.readAt(c, e, r)
 }
 
+// parked is a read that waits for the successor of its page.
+type parked struct {
+	call  *call
+	asked bridge.Request
+}
+
+// park keeps a read for the successor of a page that is being reloaded.
+func (g *Gateway) park(p *Page, c *call, asked bridge.Request) {
+	g.parked[p] = append(g.parked[p], parked{c, asked})
+}
+
+// resumeReads sends the parked reads whose page has come.
+func (g *Gateway) resumeReads() {
+	for p, waiting := range maps.Clone(g.parked) {
+		delete(g.parked, p)
+		for _, w := range waiting {
+			if g.calls[w.call.id] == nil {
+				continue // the read has ended
+			}
+			e := g.successor(p, w.asked.URI)
+			if e == nil {
+				g.park(p, w.call, w.asked)
+				continue
+			}
+			w.asked.Key = e.Resource.URI
+			g.readAt(w.call, e, w.asked)
+		}
+	}
+}
+
+// endReads fails the parked reads of a page that is gone.
+func (g *Gateway) endReads(p *Page) {
+	waiting := g.parked[p]
+	delete(g.parked, p)
+	for _, w := range waiting {
+		g.addMissed(w.asked.URI)
+		g.complete(w.call, lost)
+	}
+}
+
 // readAt asks a page. If the page is being reloaded, the read waits for the page's successor.
-func (g *Gateway) readAt(c *call, r *entry, asked bridge.Request) {
-	if r.page.life.left() {
-		r.page.park(c, asked)
+func (g *Gateway) readAt(c *call, e *catalog.Entry, asked bridge.Request) {
+	p := pageOf(e.Page)
+	if p.Life().Left() {
+		g.park(p, c, asked)
 		return
 	}
-	c.route = g.all.To(r.page, false)
-	c.cancel = read(c.route, r, asked, func(answer reply) { g.answerRead(c, r.page, asked, answer) })
+	c.route = g.all.To(p, false)
+	c.cancel = read(c.route, e, asked, func(answer reply) { g.answerRead(c, p, asked, answer) })
 }
 
 // read asks the page of a route for the contents of an entry that leads to it.
-func read(r *route, e *entry, asked bridge.Request, done func(reply)) (end func()) {
-	return r.Page().read(e.own(asked.Key), e.own(asked.URI), asked.Params, done)
+func read(r *route, e *catalog.Entry, asked bridge.Request, done func(reply)) (end func()) {
+	return r.Page().read(e.Own(asked.Key), e.Own(asked.URI), asked.Params, done)
 }
 
 // answerRead completes a read with the page's answer. If the page left before answering, its successor is asked: reads
 // have no effects.
 func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
 	if answer.gone && g.calls[c.id] == c {
-		if r := g.successor(p, asked.URI); r != nil && r.page != p {
-			asked.Key = r.shown.URI
-			g.readAt(c, r, asked)
+		if e := g.successor(p, asked.URI); e != nil && e.Page != &p.Page {
+			asked.Key = e.Resource.URI
+			g.readAt(c, e, asked)
 			return
 		}
-		if p.life != Gone {
-			p.park(c, asked)
+		if p.Life() != catalog.Gone {
+			g.park(p, c, asked)
 			return
 		}
 	}
@@ -143,9 +185,9 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 
 // successor is the entry at which a page's read may go on, or nil. Agents that see the page may not see one of another
 // profile.
-func (g *Gateway) successor(p *Page, uri string) *entry {
-	if r := g.entryOf(uri); r != nil && r.page.Owner() == p.Owner() {
-		return r
+func (g *Gateway) successor(p *Page, uri string) *catalog.Entry {
+	if e := g.catalog.EntryOf(uri); e != nil && e.Page.Owner() == p.Owner() {
+		return e
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -267,8 +268,8 @@ func (c *pageCore) Hello(a link.About) error {
 	} else {
 		p.g.arrived(p)
 	}
-	for q := range p.g.catalog.pages {
-		if q.runner != nil && !q.life.left() && q.Origin == p.Origin {
+	for q := range p.g.pages {
+		if q.runner != nil && !q.Life().Left() && q.Origin == p.Origin {
 			q.runner.Look()
 		}
 	}
@@ -286,7 +287,7 @@ func (c *pageCore) Register(r bridge.Resource, _ string) error {
 	if !p.owns(r.URI) {
 		return errors.New("it is not at the page's origin, " + p.Origin)
 	}
-	if p.life.left() {
+	if p.Life().Left() {
 		return nil
 	}
 	if c.offers != nil {
@@ -321,8 +322,8 @@ func (g *Gateway) room(origin string) error {
 // go could hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
-	now := held{l.peer.Held(), 2 * len(l.p.offers)}
-	if l.p.life == Gone || l.p.link != l {
+	now := held{l.peer.Held(), 2 * l.p.Offers()}
+	if l.p.Life() == catalog.Gone || l.p.link != l {
 		now = held{} // a reserve offers nothing beside the way in use
 	}
 	g.heldAll = g.heldAll.changed(l.held, now)
@@ -344,8 +345,8 @@ func (h held) changed(from, to held) held {
 
 func (c *pageCore) Unregister(uri string) {
 	delete(c.offers, uri)
-	if o := c.p.offers[uri]; o != nil && c.inUse() {
-		c.p.g.withdraw(o)
+	if c.inUse() {
+		c.p.g.catalog.Withdraw(&c.p.Page, uri)
 	}
 }
 
@@ -365,7 +366,7 @@ func (c *pageCore) Touch(uri string, revision int64) {
 		}
 		w.revision = revision
 	}
-	if o := c.p.offers[uri]; o != nil && answersForMore(uri, &o.resource) {
+	if r, ok := c.p.Offer(uri); ok && answersForMore(uri, &r) {
 		if c.p.wide == nil {
 			c.p.wide = map[string]int64{}
 		}
@@ -379,8 +380,8 @@ func (c *pageCore) Touch(uri string, revision int64) {
 func (c *pageCore) seal(own string) {
 	g := c.p.g
 	g.engine.Seal(own)
-	if c.p.life == Here {
-		g.engine.Seal(taburi.Of(own, c.p.segment()))
+	if c.p.Life() == catalog.Here {
+		g.engine.Seal(taburi.Of(own, c.p.Segment()))
 	}
 }
 
@@ -401,8 +402,7 @@ func (c *pageCore) Note(a link.About) {
 		c.p.retitle(*a.Title)
 	}
 	if p := c.p; p.Granted && a.Target != "" && a.Target != p.Target {
-		p.Target = strings.Clone(a.Target) // so that the frame can be freed
-		p.g.unite(p)
+		p.g.catalog.SetTarget(&p.Page, strings.Clone(a.Target)) // so that the frame can be freed
 	}
 	// The extension repeats this with each title. Only a new value is news.
 	if a.Focused > 0 && a.Focused != c.p.Focused {

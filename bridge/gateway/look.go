@@ -25,7 +25,7 @@ func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end 
 	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
 		revision := g.tools.revisions.Revision(uri) // before the read: a change during the read counts as new
 		asked, err := g.engine.Resolve(uri)
-		r := g.catalog.entries[asked.Key]
+		r := g.catalog.Entry(asked.Key)
 		route = p.Resolve(uri)
 		switch {
 		case ended:
@@ -36,7 +36,7 @@ func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end 
 		case err != nil || r == nil || route == nil:
 			g.addMissed(uri)
 			finish(&live.Look{Why: "no open page offers this resource now"})
-		case r.page.life.left():
+		case r.Page.Life().Left():
 			g.addMissed(uri)
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:
@@ -49,7 +49,7 @@ func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end 
 					finish(&live.Look{Why: calls.Unknown})
 					return
 				}
-				finish(g.lookAt(uri, revision, r.page, answer))
+				finish(g.lookAt(uri, revision, pageOf(r.Page), answer))
 			})
 			if ended { // it was answered at once
 				stop()

@@ -44,22 +44,18 @@ func (g *Gateway) endLooks() {
 	for look := range g.looks {
 		g.looks[look] = false
 	}
-	if g.catalog.awaits {
-		g.catalog.awaits = false
-		g.catalog.version.Add(1)
-	}
+	g.catalog.StopAwaiting()
 }
 
 // awaitsTabs reports whether tabs of the gateway before this one are missing, or tools that their pages had there.
 func (g *Gateway) awaitsTabs() bool {
-	c := &g.catalog
-	if !c.awaits || len(c.ranks) > 0 {
-		return c.awaits
+	if tabs, awaits := g.catalog.Awaited(); !awaits || tabs > 0 {
+		return awaits
 	}
 	had := map[string]bool{}
 	g.tools.names.Given(func(origin, _, _ string) { had[origin] = true })
-	for p := range c.pages {
-		if had[p.Origin] && !p.settled && !p.life.left() {
+	for p := range g.pages {
+		if had[p.Origin] && !p.settled && !p.Life().Left() {
 			return true
 		}
 	}
@@ -93,7 +89,7 @@ func (a *Agent) Proceed() {
 func (p *Page) Settled() bool {
 	defer p.g.lock()()
 	d := p.own.p // the page of its document
-	return d.settled || d.life.left()
+	return d.settled || d.Life().Left()
 }
 
 // Notice adds a sentence about a fault to each list_page_resources. A call with the same subject and "" removes it.

@@ -141,7 +141,7 @@ func TestTabsAndToolsComeBack(t *testing.T) {
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1), app + "/item/{id}": "item "})
 	testkit.Eventually(t, "the page is there", func() bool {
 		defer g.lock()()
-		return len(g.catalog.ranks) == 0
+		return awaitedTabs(g) == 0
 	})
 	waiting(t, g, len(answers))
 	shopAt(p)

@@ -204,28 +204,28 @@ func (g *Gateway) Snapshot() Snapshot {
 			s.Watched = append(s.Watched, WatchState{uri, in.updates})
 		}
 	}
-	for p := range g.catalog.pages {
+	for p := range g.pages {
 		info, key := p.PageInfo, p.Tab
 		if w := p.wayBy("extension"); w != nil {
 			key = w.info.Tab
 		}
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords),
-			Number: p.tab.number, Absent: p.life.left(), Resources: len(p.offers), Tools: len(p.published),
-			Focused: p.tab.focused == g.catalog.focuses, Reports: p.reports()})
+			Number: p.InTab().Number(), Absent: p.Life().Left(), Resources: p.Offers(), Tools: len(p.published),
+			Focused: g.catalog.LastFocused(p.InTab()), Reports: p.reports()})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
 		return cmp.Or(a.Number-b.Number, strings.Compare(a.Frame, b.Frame))
 	})
-	for _, key := range slices.Sorted(maps.Keys(g.catalog.entries)) {
-		r := g.catalog.entries[key]
-		if r.shown.Unlisted {
+	for _, key := range slices.Sorted(g.catalog.Keys()) {
+		r := g.catalog.Entry(key)
+		if r.Resource.Unlisted {
 			continue
 		}
 		s.Resources = append(s.Resources, ResourceState{
-			URI: key, Name: Shorten(r.shown.Name, maxWords), Title: Shorten(r.shown.Title, maxWords),
-			Description: Shorten(r.shown.Description, maxWords), MIMEType: Shorten(r.shown.MIMEType, maxWords),
-			Template: strings.Contains(key, "{"), Tab: r.tab(), Origin: r.page.Origin,
+			URI: key, Name: Shorten(r.Resource.Name, maxWords), Title: Shorten(r.Resource.Title, maxWords),
+			Description: Shorten(r.Resource.Description, maxWords), MIMEType: Shorten(r.Resource.MIMEType, maxWords),
+			Template: strings.Contains(key, "{"), Tab: r.Page.InTab().Number(), Origin: r.Page.Origin,
 		})
 	}
 	for _, a := range g.agents {
@@ -234,7 +234,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	slices.SortFunc(s.Agents, func(a, b AgentState) int { return a.ID - b.ID })
 	for _, name := range slices.Sorted(maps.Keys(g.tools.routes)) {
 		o := g.tools.routes[name]
-		s.Tools = append(s.Tools, ToolState{name, Shorten(o.tool.Description, maxWords), o.page.tab.number})
+		s.Tools = append(s.Tools, ToolState{name, Shorten(o.tool.Description, maxWords), o.page.InTab().Number()})
 	}
 	for _, n := range g.tools.unlisted {
 		s.Unlisted += n

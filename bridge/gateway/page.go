@@ -12,50 +12,18 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
 // PageInfo describes an attached page. The caller vouches for it, except for Title and Focused, which the page says.
-type PageInfo struct {
-	// Tab is the key of the page's tab: any text that is unique and stays the same for the tab's life.
-	Tab string `json:"-"`
-	// Given is the tab id that the page is to use from now on; "" leaves the page its id.
-	Given string `json:"-"`
-	// Frame is "" for the tab's document. For a frame it is letters, digits and dots, unique in that tab.
-	Frame string `json:"frame,omitempty"`
-	// Origin is the page's, as self.origin gives it. The page's URIs at other origins are refused.
-	Origin string `json:"origin"`
-	// URL and Title are for people.
-	URL   string `json:"url"`
-	Title string `json:"title"`
-	// Focused is when the page's window had the focus, in ms since 1970, by the page's own clock; 0 if unknown.
-	Focused int64 `json:"-"`
-	// Transport is "cdp", "websocket" or "extension".
-	Transport string `json:"transport"`
-	// Browser is the everyday name of its browser, Profile the user's name for the profile, and Window any text that is
-	// the same for all pages of a window. Each is "" if unknown.
-	Browser string `json:"browser,omitempty"`
-	Profile string `json:"profile,omitempty"`
-	Window  string `json:"-"`
-	// Target is Tab of the same tab by CDP, if the page's transport knows it.
-	Target string `json:"-"`
-	// Source identifies the page's browser, for NameProfile.
-	Source string `json:"-"`
-	// Shown means that the user offers the page: it is a source of what a document shows, in a world
-	// of its own where the document's scripts are not. Only such a page has the URIs of ShownPath and
-	// PartsPath, and it has no others. It is shown to agents whose user has named its origin, and with
-	// Granted to all: the user has allowed that in the browser's extension. Launched means that
-	// Pagewire launched its browser.
-	Shown    bool `json:"shown,omitempty"`
-	Granted  bool `json:"-"`
-	Launched bool `json:"-"`
-}
+type PageInfo = catalog.PageInfo
 
-// A Page is an attached page.
+// A Page is an attached page. The methods that it has of the catalog's need the gateway's lock.
 type Page struct {
-	PageInfo
+	catalog.Page
 	g      *Gateway
 	own    *linked    // of the transport that has called Attach; without a peer if runner is set
 	shared Sharer     // nil if only this gateway uses the page
@@ -68,17 +36,8 @@ type Page struct {
 	// Guarded by the gateway's lock. Another page may have the document: own.p. Then all below is unused.
 	link      *linked   // the way in use; nil if runner is set
 	ways      []*linked // of the document (ways.go); the last one stays when the page has gone
-	tab       *tab      // nil if the page has never been here
-	order     int       // of arrival
-	window    int       // its number; 0 if it is not known
 	epoch     string    // of the document, from its page layer; "" if unknown
-	life      life
-	still     bool // it does not start a call: a page that reacts has its tools' plain names
-	parked    []parked
-	retitled  bool   // it is in catalog.retitled
-	where     string // set by locate, as meta is; "" until needed
-	meta      []byte
-	offers    map[string]*offer // by the page's own URI
+	still     bool      // it does not start a call: a page that reacts has its tools' plain names
 	published []toolOffer
 	learned   map[string]gate.Names // names of arguments that its tools have had for agents, by tool
 	aliases   int                   // names that learned has room for
@@ -93,47 +52,12 @@ type Page struct {
 	document  string            // its name in cursors of events; "" until it is needed
 }
 
-// A life is the state of a page. It begins silent, and only ever goes on to a later one.
-type life uint8
-
-const (
-	// Silent is a page that has offered nothing yet: no agent knows of it.
-	Silent life = iota
-	// Here is a page whose document is open. From now on the catalog has it, with its tab.
-	Here
-	// Reloading is a page whose document has gone. Its offers stay for Options.Grace, for the next
-	// page of its tab, and its reads wait for that one.
-	Reloading
-	// Gone is a page of which the catalog has nothing any more, and which no other succeeds.
-	Gone
-)
-
-// left reports whether the page's document is not open any more.
-func (l life) left() bool { return l >= Reloading }
-
 // A Sharer stands between the transport of a page and the gateway, so that the page has other cores too.
 type Sharer interface {
 	// Receive takes a frame of the page. An error is a *link.Ended, and the page has been told.
 	Receive(frame []byte) error
 	// Send takes a frame of the gateway, and at last nil.
 	Send(frame []byte)
-}
-
-// An offer is a resource of a page.
-type offer struct {
-	page          *Page
-	resource      bridge.Resource // as the page describes it
-	base, segment string          // its URI, and the segment of the tab's path for its other URI; "" for none
-	places        []*place        // the places that it claims
-	described     bool            // title and meta, which agents see, are up to date
-	words, title  string          // its title, and that with its page's
-	meta          []byte
-}
-
-// parked is a read that waits for the page's successor.
-type parked struct {
-	call  *call
-	asked bridge.Request
 }
 
 // A reply is a page's answer.
@@ -155,9 +79,10 @@ var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before 
 var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
-	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
+	p := &Page{g: g, done: make(chan struct{}),
 		watches: map[string]*watch{}, learned: map[string]gate.Names{}, aliases: maxAliases,
 		left: map[[32]byte]time.Time{}}
+	p.Page = g.catalog.NewPage(info, p)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}
@@ -184,7 +109,7 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 // withoutQuery cuts an URL before its query and fragment, which may let their reader in.
 func withoutQuery(url string) string { return url[:strings.IndexAny(url+"?", "?#")] }
 
-func (info PageInfo) bounded() PageInfo {
+func bounded(info PageInfo) PageInfo {
 	info.Title = Shorten(info.Title, maxTitle)
 	if info.Shown { // lists and the log have its URL
 		info.URL = withoutQuery(info.URL)
@@ -197,13 +122,13 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	if !g.Admits(info.Origin) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
-	p := g.newPage(info.bounded())
+	p := g.newPage(bounded(info))
 	defer g.lock()()
 	if g.closed {
 		return nil, ErrClosed
 	}
 	connect(p)
-	g.silent[p] = true
+	g.catalog.Attach(&p.Page)
 	if info.Focused > 0 {
 		g.focusAt(p, info.Focused)
 	}
@@ -309,7 +234,7 @@ func (p *Page) owns(uri string) bool {
 
 // setTools replaces the page's tools. An error says what was left out. The rest is taken.
 func (p *Page) setTools(tools []bridge.Tool) error {
-	if p.life.left() {
+	if p.Life().Left() {
 		return nil
 	}
 	p.settled = true
@@ -330,7 +255,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	if len(offers) > 0 {
 		p.arrive()
 	}
-	if p.life == Here && len(offers)+len(p.published) > 0 {
+	if p.Life() == catalog.Here && len(offers)+len(p.published) > 0 {
 		p.published = offers
 		refused = cmp.Or(p.g.fitTools(p), refused)
 		p.g.retool()
@@ -356,41 +281,41 @@ func (p *Page) Close(reason string) {
 
 // arrive adds a page to the catalog when it offers something for the first time.
 func (p *Page) arrive() {
-	if p.life != Silent {
+	if p.Life() != catalog.Silent {
 		return
 	}
-	p.life = Here
-	delete(p.g.silent, p)
-	p.g.catalog.add(p)
-	p.g.unite(p)
-	p.g.focusNow(p)
+	var keys []string
+	for _, w := range p.ways {
+		keys = append(keys, w.info.Tab)
+	}
+	p.g.catalog.Arrive(&p.Page, keys)
 	p.g.visited(p)
-	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
+	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.InTab().Number(), "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
 // depart ends a page, and all ways of its document. With mayReturn its resources stay for a while, in case the tab comes
 // back with them. The lock is held.
 func (p *Page) depart(reason string, mayReturn bool) {
 	g := p.g
-	switch p.life {
-	case Reloading:
+	switch p.Life() {
+	case catalog.Reloading:
 		if !mayReturn {
-			g.drop(p)
+			g.expire(p)
 		}
 		return
-	case Gone:
+	case catalog.Gone:
 		return
-	case Silent: // no agent has seen it
-		p.life = Gone
-		delete(g.silent, p)
+	case catalog.Silent: // no agent has seen it
+		g.catalog.Leave(&p.Page, catalog.Gone)
 		g.frontLeft(p)
 		p.end()
 		p.cancel()
 		return
 	}
-	g.log.Info(kinds[p.Shown]+" gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
-	if p.life = Gone; mayReturn && !g.closed {
-		p.life = Reloading
+	g.log.Info(kinds[p.Shown]+" gone", "tab", p.InTab().Number(), "url", p.URL, "reason", reason)
+	stays := mayReturn && !g.closed
+	if g.catalog.Leave(&p.Page, catalog.Gone); stays {
+		g.catalog.Leave(&p.Page, catalog.Reloading)
 	}
 	watches := p.watches
 	p.watches = map[string]*watch{}
@@ -398,24 +323,18 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		w.settle()
 	}
 	p.end() // its waiting reads are parked or answered
-	if p.life == Gone {
+	if !stays {
 		g.remove(p)
 		return
 	}
-	for _, o := range p.offers {
-		if g.catalog.succeeded(o) { // its successor came before its end was noticed
-			g.catalog.cede(o)
-		}
-	}
-	g.refresh()
-	g.retool()
-	time.AfterFunc(g.opt.Grace, g.locked(func() { g.drop(p) }))
+	g.catalog.Yield(&p.Page) // its successor may have come before its end was noticed
+	time.AfterFunc(g.opt.Grace, g.locked(func() { g.expire(p) }))
 }
 
-// drop ends the time for which a page that is being reloaded stays.
-func (g *Gateway) drop(p *Page) {
-	if p.life == Reloading {
-		p.life = Gone
+// expire ends the time for which a page that is being reloaded stays.
+func (g *Gateway) expire(p *Page) {
+	if p.Life() == catalog.Reloading {
+		g.catalog.Leave(&p.Page, catalog.Gone)
 		g.remove(p)
 	}
 }
@@ -428,22 +347,9 @@ func (g *Gateway) remove(p *Page) {
 	if p.link != nil {
 		p.link.count()
 	}
-	for _, o := range p.offers {
-		g.catalog.release(o)
-	}
-	p.offers, p.published = map[string]*offer{}, nil
-	g.catalog.relist(p)
-	g.catalog.remove(p)
-	g.refresh()
-	waiting := p.parked
-	p.parked = nil
-	delete(g.catalog.waiting, p)
-	for _, w := range waiting {
-		g.addMissed(w.asked.URI)
-		g.complete(w.call, lost)
-	}
-	g.retool()
-	g.settle()
+	p.published = nil
+	g.catalog.Remove(&p.Page)
+	g.endReads(p)
 	if p.Shown {
 		g.revoke()
 	}
@@ -455,22 +361,19 @@ func (g *Gateway) CloseTab(key string) {
 	g.behind(key)
 	delete(g.shows.tabs, key)
 	for w := range maps.Clone(g.continued) {
-		if w.o.page.isIn(key) {
+		if w.o.page.IsIn(key) {
 			g.complete(w.c.call, lost)
 		}
 	}
-	if t := g.catalog.tabs[key]; t != nil {
-		for p := range t.pages {
-			p.depart("its tab was closed", false)
-		}
+	for p := range g.catalog.InTab(key) {
+		pageOf(p).depart("its tab was closed", false)
 	}
 }
 
 // Focus reports that the user looks at a tab. The tab then owns the URIs that other tabs have too.
 func (g *Gateway) Focus(key string) {
 	defer g.lock()()
-	g.catalog.focusedAt = g.now()
-	g.focus(key)
+	g.catalog.Focus(key, g.now())
 }
 
 // focusAt is Focus for a page that gives the time, in ms since 1970, and does not know about other tabs' focus since.
@@ -478,26 +381,8 @@ func (g *Gateway) Focus(key string) {
 // one until the time has caught up.
 func (g *Gateway) focusAt(p *Page, at int64) {
 	ago := max(0, g.opt.wallClock().UnixMilli()-at)
-	if when := g.now() - bridge.Time(ago); when >= g.catalog.focusedAt {
-		g.catalog.focusedAt = when
-		g.focus(p.Tab)
+	if g.catalog.Focus(p.Tab, g.now()-bridge.Time(ago)) {
 		g.frontBy(p)
-	}
-}
-
-func (g *Gateway) focus(key string) {
-	if t := g.catalog.tabs[key]; t == nil {
-		g.catalog.focusNext = key // the page has not come yet
-	} else if g.catalog.focus(t) {
-		g.reown(t)
-	}
-}
-
-// focusNow focuses a page's tab if that came to the front before one of its keys was known.
-func (g *Gateway) focusNow(p *Page) {
-	if next := g.catalog.focusNext; next != "" && p.isIn(next) {
-		g.catalog.focusNext = ""
-		g.focus(next)
 	}
 }
 
@@ -509,32 +394,28 @@ func (p *Page) Retitle(title string) {
 	}
 }
 
-const maxTitle = 1 << 10
+const maxTitle = catalog.MaxTitle
 
 // MaxProfile bounds the name of a profile, in bytes.
 const MaxProfile = 64
 
 // Shorten cuts a text to at most so many bytes, between characters.
 func Shorten(text string, bytes int) string {
-	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
+	return catalog.Shorten(text, bytes)
 }
 
 func (p *Page) retitle(title string) {
 	g := p.g
 	title = Shorten(title, maxTitle)
-	if p.Title == title || p.life == Gone {
+	if p.Title == title || p.Life() == catalog.Gone {
 		return
 	}
 	p.Title = title
-	if now := g.front.info; p.Frame == "" && p.isIn(now.Tab) && p.Origin == now.Origin {
+	if now := g.front.info; p.Frame == "" && p.IsIn(now.Tab) && p.Origin == now.Origin {
 		now.Title = title
 		g.setFront(now, g.front.page)
 	}
-	if p.life == Silent || p.retitled {
-		return
-	}
-	p.retitled = true
-	if g.catalog.retitled = append(g.catalog.retitled, p); len(g.catalog.retitled) == 1 {
+	if g.catalog.Retitled(&p.Page) {
 		time.AfterFunc(retitleDelay, g.announceTitles)
 	}
 }
@@ -545,14 +426,9 @@ const retitleDelay = 3 * time.Second
 
 // announceTitles redescribes the pages with new titles. It holds the lock for one page at a time.
 func (g *Gateway) announceTitles() {
-	var pages []*Page
-	g.locked(func() { pages, g.catalog.retitled = g.catalog.retitled, nil })()
+	var pages []*catalog.Page
+	g.locked(func() { pages = g.catalog.TakeRetitled() })()
 	for _, p := range pages {
-		g.locked(func() {
-			p.retitled = false
-			if p.life != Gone {
-				g.redescribe(p)
-			}
-		})()
+		g.locked(func() { g.catalog.AnnounceTitle(p) })()
 	}
 }

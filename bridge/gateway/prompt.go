@@ -242,7 +242,7 @@ func (g *Gateway) newsAtPrompt(a *Agent, q Ask, all bool) []follow.News {
 	list := a.memory.NewsAtPrompt(a.seen(q.URIs), a.seen(listed), all)
 	// The conversation may see less now than when it was told of a resource, and a page may have gone.
 	return slices.DeleteFunc(list, func(n follow.News) bool {
-		return !a.pass.Sees(n.URI) || all && g.entryOf(n.URI) == nil
+		return !a.pass.Sees(n.URI) || all && g.catalog.EntryOf(n.URI) == nil
 	})
 }
 

@@ -416,7 +416,7 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 	p.page.Add(app+"/hangs", func(context.Context, string) (string, error) { <-hang; return "", nil })
 	testkit.Eventually(t, "both are listed", func() bool {
 		defer g.lock()()
-		return g.catalog.entries[app+"/hangs"] != nil
+		return g.catalog.Entry(app+"/hangs") != nil
 	})
 	ask := Ask{Session: talk, Inline: []string{app}}
 	prompt(t, g, ask)

@@ -1,16 +1,15 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/internal/parts"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
@@ -23,9 +22,9 @@ import (
 
 const (
 	// ShownPath is the path of what a page shows, at its origin.
-	ShownPath = bridge.GatewayPath + "shown"
+	ShownPath = catalog.ShownPath
 	// PartsPath begins the paths of the parts that the user has chosen. The name of a part follows.
-	PartsPath = bridge.GatewayPath + "parts/"
+	PartsPath = catalog.PartsPath
 )
 
 // shows is what the gateway knows about pages that the user shows. The gateway's lock guards it.
@@ -66,13 +65,11 @@ func (g *Gateway) showing(p *Page) {
 	}
 }
 
-func (g *Gateway) ownerOf(info PageInfo) bridge.Owner { return (&Page{PageInfo: info, g: g}).Owner() }
-
 // IsNamed reports whether the user of some agent has named a page's origin, so that the page is to
 // be shown.
 func (g *Gateway) IsNamed(info PageInfo) bool {
 	defer g.lock()()
-	o := g.ownerOf(info)
+	o := g.catalog.OwnerOf(&info)
 	for _, a := range g.agents {
 		if a.transport != TransportRequest && a.pass.Names(o) {
 			return true
@@ -85,7 +82,7 @@ func (g *Gateway) IsNamed(info PageInfo) bool {
 // rule of one name, the agent that came first decides.
 func (g *Gateway) Parts(info PageInfo) map[string]parts.Rule {
 	defer g.lock()()
-	o := g.ownerOf(info)
+	o := g.catalog.OwnerOf(&info)
 	found := map[string]parts.Rule{}
 	add := func(p *pass, rules parts.Rules) {
 		if len(rules) > 0 && p.Names(o) {
@@ -151,123 +148,6 @@ func (g *Gateway) renamed() {
 // kinds name a page in the log, by PageInfo.Shown.
 var kinds = map[bool]string{false: "page", true: "what a page shows is"}
 
-// titled is the title of an offer, without its page. A page's may not say that the user offers it.
-func (o *offer) titled() string {
-	uri, title := o.resource.URI, cmp.Or(o.resource.Title, o.resource.Name)
-	switch part, isPart := strings.CutPrefix(uri, o.page.Origin+PartsPath); {
-	case o.page.Shown && isPart:
-		return "A part of the page (offered by the user): " + part
-	case o.page.Shown:
-		return "What the page shows (offered by the user)"
-	case saysOffered(title + o.page.where):
-		return notOffered
-	}
-	return title
-}
-
-// notOffered is in place of what saysOffered.
-const notOffered = "a resource of the page"
-
-// saysOffered reports whether a page's words say that the user offers something.
-func saysOffered(words string) bool {
-	return strings.Contains(strings.Map(onlyLetters, words), "offeredbytheuser")
-}
-
-func onlyLetters(r rune) rune {
-	if unicode.IsLetter(r) {
-		return unicode.ToLower(r)
-	}
-	return -1
-}
-
-// standsBack reports whether the page offers resources of its own, so that what it shows is not
-// listed.
-func (o *offer) standsBack() bool {
-	p := o.page
-	if !p.Shown || o.base != p.Origin+ShownPath {
-		return false
-	}
-	for q := range p.tab.pages {
-		if !q.Shown && q.Frame == p.Frame && q.Origin == p.Origin && len(q.offers) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// relist marks what a page shows as out of date, since that stands back once the page offers
-// something of its own.
-func (c *catalog) relist(p *Page) {
-	if p.Shown || len(p.offers) > 1 {
-		return
-	}
-	for q := range p.tab.pages {
-		if q.Shown {
-			for _, o := range q.offers {
-				c.markAll(o)
-			}
-		}
-	}
-}
-
-// onlyShows reports whether a tab has only sources of what its documents show, which may have come
-// before its page did in another way.
-func (t *tab) onlyShows() bool {
-	if t == nil {
-		return false
-	}
-	for p := range t.pages {
-		if !p.Shown {
-			return false
-		}
-	}
-	return true
-}
-
-// gather brings what a document shows into the tab of its page, when it is known that both are in
-// one: a page may have connected by itself first.
-func (g *Gateway) gather(key string, t *tab) {
-	c, from := &g.catalog, g.catalog.tabs[key]
-	if from == t || !from.onlyShows() {
-		return
-	}
-	maps.DeleteFunc(c.tabs, func(_ string, other *tab) bool { return other == from })
-	for p := range from.pages {
-		p.tab, t.pages[p] = t, true
-		for _, o := range p.offers {
-			c.release(o)
-			o.segment = p.segment()
-			for _, key := range o.keys() {
-				c.claim(key, o)
-			}
-		}
-		g.redescribe(p)
-	}
-	if from.focused == c.focuses && c.focus(t) {
-		g.reown(t)
-	}
-}
-
-// unite brings what the extension shows of a tab, and what CDP knows of that, into one tab.
-func (g *Gateway) unite(p *Page) {
-	c, key := &g.catalog, p.Target
-	if key == "" || p.life != Here {
-		return
-	}
-	if other := c.tabs[key]; other != nil {
-		for q := range other.pages {
-			if differ(p.profile(), q.profile()) {
-				return // it is not a tab of that browser
-			}
-		}
-		g.gather(p.Tab, other)
-		g.gather(key, p.tab)
-	}
-	c.alias(p.tab, p.Tab)
-	c.alias(p.tab, key)
-	g.focusNow(p)
-}
-
 // maxTabs bounds shows.tabs.
 const maxTabs = 1000
 
@@ -279,7 +159,7 @@ func (g *Gateway) TabShows(info PageInfo) {
 		return
 	}
 	info.URL = withoutQuery(info.URL)
-	g.shows.tabs[info.Tab] = info.bounded()
+	g.shows.tabs[info.Tab] = bounded(info)
 }
 
 // CountTabs takes the number of a browser's tabs that offer nothing, from its extension, until end
@@ -325,14 +205,12 @@ func (g *Gateway) BareTabs(ctx context.Context) (tabs []PageInfo) {
 
 // isBare reports whether a tab offers nothing to an agent. A tab outside its scope does not count.
 func (g *Gateway) isBare(key string, info PageInfo, p *pass) bool {
-	if !p.Permits(g.ownerOf(info)) {
+	if !p.Permits(g.catalog.OwnerOf(&info)) {
 		return false
 	}
-	if t := g.catalog.tabs[key]; t != nil {
-		for page := range t.pages {
-			if len(page.offers)+len(page.published) > 0 && p.Permits(page.Owner()) {
-				return false
-			}
+	for page := range g.catalog.InTab(key) {
+		if page.Offers()+len(pageOf(page).published) > 0 && p.Permits(page.Owner()) {
+			return false
 		}
 	}
 	return true

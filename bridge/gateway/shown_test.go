@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/internal/parts"
@@ -149,7 +150,7 @@ func TestPageThatSpeaksForTheUser(t *testing.T) {
 		t.Errorf("listed %q", got)
 	}
 	for _, title := range a.titles() {
-		if saysOffered(title) {
+		if catalog.SaysOffered(title) {
 			t.Errorf("a page's title is %q", title)
 		}
 	}
@@ -262,7 +263,7 @@ func TestShownPageIsLeft(t *testing.T) {
 	go func() { reads <- a.Text(shownURI) }() // it waits for the next document
 	testkit.Eventually(t, "the read waits", func() bool {
 		defer g.lock()()
-		return len(g.catalog.waiting) == 1
+		return len(g.parked) == 1
 	})
 	q := showPage(t, g, "a", "two")
 	if got := testkit.Receive(t, "the next document is read", reads); got != "two" {
@@ -515,7 +516,7 @@ func TestPageThatSaysWhoOffersIt(t *testing.T) {
 		p.offer(app+"/doc", "1")
 		a.Shows(app + "/doc")
 		for found, err := range a.Resources(t.Context(), nil) {
-			if err != nil || saysOffered(found.Title) || saysOffered(found.Name) {
+			if err != nil || catalog.SaysOffered(found.Title) || catalog.SaysOffered(found.Name) {
 				t.Errorf("a page's title is %q, and its name %q: %v", found.Title, found.Name, err)
 			}
 		}
@@ -531,7 +532,7 @@ func TestReloadByAnotherWay(t *testing.T) {
 	go func() { reads <- a.Text(app + "/doc") }()
 	testkit.Eventually(t, "the read waits", func() bool {
 		defer g.lock()()
-		return len(g.catalog.waiting) == 1
+		return len(g.parked) == 1
 	})
 	info := tabInfo("a")
 	info.Launched = true

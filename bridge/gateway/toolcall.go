@@ -134,11 +134,11 @@ func (g *Gateway) listed(yield func(calls.Resource) bool) {
 		Description: frontResource.Description, MIMEType: frontResource.MIMEType}) {
 		return
 	}
-	for _, key := range taburi.Sorted(maps.Keys(g.catalog.entries)) {
-		r := g.catalog.entries[key]
-		s := &r.shown
+	for _, key := range taburi.Sorted(g.catalog.Keys()) {
+		r := g.catalog.Entry(key)
+		s := &r.Resource
 		if !s.Unlisted && !yield(calls.Resource{URI: key, Title: s.Title, Description: s.Description,
-			MIMEType: s.MIMEType, Tab: r.tab()}) {
+			MIMEType: s.MIMEType, Tab: r.Page.InTab().Number()}) {
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,11 +80,11 @@ const (
 // fitTools removes a page's new tools for which other pages' tools leave no room. It returns an error if there are any.
 func (g *Gateway) fitTools(p *Page) error {
 	origin, all, ceded := 0, 0, 0
-	for other := range g.catalog.pages {
+	for other := range g.pages {
 		if other == p {
 			continue
 		}
-		if other.life.left() && other.tab == p.tab && other.Frame == p.Frame {
+		if other.Life().Left() && other.InTab() == p.InTab() && other.Frame == p.Frame {
 			ceded += other.cedeTools(p)
 		}
 		all += other.toolBytes
@@ -176,7 +175,7 @@ func (g *Gateway) setTools() {
 	named := b.names.Version()
 	wanted, entries := g.routeTools()
 	if b.names.Version() != named {
-		g.catalog.version.Add(1)
+		g.handedOver.names.Add(1)
 	}
 	b.names.Sweep()
 	var all []bridge.Tool
@@ -206,19 +205,19 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	want := func(o *toolOffer, name, place string, tabbed bool) {
 		o.show(name, place)
 		wanted = append(wanted, o)
-		entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.order,
+		entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.Order(),
 			Tabbed: tabbed, Bytes: len(o.shown.text)})
 	}
 	rank := func(p *Page) []int {
-		return []int{truth(p.life.left()), truth(p.still), -p.tab.focused, truth(p.Frame != ""), -p.order}
+		return []int{truth(p.Life().Left()), truth(p.still), -p.InTab().Rank(), truth(p.Frame != ""), -p.Order()}
 	}
-	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
+	pages := slices.SortedFunc(g.pages, func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
-		place := pageTitle(p) + " at " + p.Origin + ", " + p.whereabouts()
+		place := p.Caption() + " at " + p.Origin + ", " + p.Whereabouts()
 		for i := range p.published {
 			o := &p.published[i]
 			name := b.names.Of(p.Origin, o.name)
-			tabbed := tools.OfTab(name, p.tab.number)
+			tabbed := tools.OfTab(name, p.InTab().Number())
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = *o
@@ -262,6 +261,13 @@ func (o *toolOffer) show(name, place string) {
 	o.shown = shownTool{as: name, at: place, text: o.tool.Shown(name, place, o.page.Origin)}
 }
 
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func (o *toolOffer) origin() string { return o.page.Origin }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
@@ -295,7 +301,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	g.tools.listing.Called(t.Name)
-	if o.page.life.left() {
+	if o.page.Life().Left() {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
 			"tool is gone or is being reloaded"})
 		return

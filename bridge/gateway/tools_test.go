@@ -349,7 +349,7 @@ func TestToolsHaveRoom(t *testing.T) {
 	g := newGateway(t, Options{OriginBytes: 1 << 20, AllBytes: 2 << 20})
 	held := func() (bytes int) {
 		defer g.lock()()
-		for p := range g.catalog.pages {
+		for p := range g.pages {
 			bytes += p.toolBytes
 			if len(p.published) == 0 {
 				t.Errorf("%s has no tool at all", p.URL)
@@ -397,31 +397,6 @@ func TestToolsThatAreNone(t *testing.T) {
 	p.told("the tool bad is left out: inputSchema: it is no object")
 }
 
-// The numbers of tabs that are gone are kept up to a bound. No number is given to another tab.
-func TestNumbersHaveABound(t *testing.T) {
-	g := newGateway(t, Options{})
-	stays := openTools(t, g, "stays", app)
-	stays.say(toolList("stay", 1, ""))
-	defer g.lock()()
-	c := &g.catalog
-	for n := range 3 * maxNumbers {
-		p := g.newPage(PageInfo{Tab: "tab" + strconv.Itoa(n), Origin: app})
-		c.add(p)
-		if p.tab.number != n+2 {
-			t.Fatalf("tab %d has the number %d", n, p.tab.number)
-		}
-		c.remove(p)
-	}
-	if len(c.numbers) > maxNumbers {
-		t.Errorf("the numbers of %d tabs are kept", len(c.numbers))
-	}
-	for key, want := range map[string]int{"stays": 1, "tab29999": 30_001} {
-		if c.numbers[key] != want {
-			t.Errorf("%s has the number %d, not %d", key, c.numbers[key], want)
-		}
-	}
-}
-
 // Two tabs have a tool, and the one with the plain name stands still while it is asked: the other one gets the plain
 // name, and gives it back when the first reacts again. A tool that takes long on a page that reacts changes nothing,
 // and no tab of another origin is called.
@@ -457,7 +432,7 @@ func TestTabThatStandsStill(t *testing.T) {
 		t.Errorf("the plain name runs %q", got)
 	}
 	names := toolNames(t, a)
-	if !names[tools.OfTab("pay0", still.tab.number)] || names[tools.OfTab("pay0", reacts.tab.number)] {
+	if !names[tools.OfTab("pay0", still.InTab().Number())] || names[tools.OfTab("pay0", reacts.InTab().Number())] {
 		t.Errorf("listed are %v", names)
 	}
 	cancel()

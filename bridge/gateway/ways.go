@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -36,26 +35,21 @@ func (l *linked) rank() int {
 // documentOf returns the page of the document to which a link belongs, or nil if that is new.
 func (g *Gateway) documentOf(l *linked) (found *Page) {
 	p := l.p
-	for _, list := range []map[*Page]bool{g.catalog.pages, g.silent} {
-		for d := range list {
-			same := p.epoch != "" && d.epoch == p.epoch && d.Origin == p.Origin
-			if d == p || d.life.left() || d.Shown || !same || differ(d.profile(), p.profile()) {
-				continue
-			}
-			w := d.wayBy(l.info.Transport)
-			elsewhere := w != nil && (w.info.Tab != l.info.Tab || w.info.Frame != l.info.Frame)
-			if found != nil || elsewhere {
-				g.log.Warn("a page repeats the id of another document", "url", p.URL)
-				return nil
-			}
-			found = d
+	for d := range g.attached {
+		same := p.epoch != "" && d.epoch == p.epoch && d.Origin == p.Origin
+		if d == p || d.Life().Left() || d.Shown || !same || d.Differs(&p.Page) {
+			continue
 		}
+		w := d.wayBy(l.info.Transport)
+		elsewhere := w != nil && (w.info.Tab != l.info.Tab || w.info.Frame != l.info.Frame)
+		if found != nil || elsewhere {
+			g.log.Warn("a page repeats the id of another document", "url", p.URL)
+			return nil
+		}
+		found = d
 	}
 	return found
 }
-
-// differ reports whether two names are known and not the same.
-func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // wayBy is the page's way by a transport, or nil.
 func (p *Page) wayBy(transport string) *linked {
@@ -68,26 +62,17 @@ func (p *Page) wayBy(transport string) *linked {
 // join makes a link a way of a document's page.
 func (l *linked) join(p *Page) {
 	g, dead := p.g, p.wayBy(l.info.Transport)
-	delete(g.silent, l.of)
+	g.catalog.Detach(&l.of.Page)
 	l.p, l.offers = p, map[string]bridge.Resource{}
 	p.ways = append(p.ways, l)
 	g.log.Info("a document has another way", "url", p.URL, "transport", l.info.Transport)
-	p.Browser, p.Profile = cmp.Or(p.Browser, l.info.Browser), cmp.Or(p.Profile, l.info.Profile)
-	p.Window, p.Source = cmp.Or(p.Window, l.info.Window), cmp.Or(p.Source, l.info.Source)
-	for q := range g.catalog.pages {
-		if q.runner != nil && q.life.left() && q.Tab == l.info.Tab && q.Frame == l.info.Frame {
-			g.drop(q) // the same document, before it had our page layer
+	for q := range g.pages {
+		if q.runner != nil && q.Tab == l.info.Tab && q.Frame == l.info.Frame {
+			g.expire(q) // the same document, before it had our page layer
 		}
 	}
-	if p.life == Here {
-		g.gather(l.info.Tab, p.tab)
-		g.catalog.alias(p.tab, l.info.Tab)
-		g.focusNow(p)
-		p.window = cmp.Or(p.window, g.catalog.windowOf(p))
-		g.reprofiled(p)
-		g.retool()
-		g.unpark() // a read may wait for a page of this profile
-	}
+	g.catalog.Join(&p.Page, &l.info)
+	g.resumeReads() // one may wait for a page of this profile
 	if g.front.page == l.of {
 		g.setFront(p.PageInfo, p)
 	}
@@ -100,7 +85,7 @@ func (l *linked) join(p *Page) {
 func (p *Page) leave(reason string, mayReturn bool) {
 	switch l, d := p.own, p.own.p; {
 	case !slices.Contains(d.ways, l): // it has left
-	case len(d.ways) == 1 || d.life.left():
+	case len(d.ways) == 1 || d.Life().Left():
 		d.depart(reason, mayReturn)
 	default:
 		p.g.log.Info("a document has lost a way", "url", p.URL, "transport", l.info.Transport)
@@ -133,10 +118,7 @@ func (p *Page) use(l *linked) {
 	before := p.link
 	stays := slices.Contains(p.ways, before)
 	if p.link = l; stays {
-		before.offers, before.tools = map[string]bridge.Resource{}, nil
-		for uri, o := range p.offers {
-			before.offers[uri] = o.resource
-		}
+		before.offers, before.tools = maps.Collect(p.Offered()), nil
 	}
 	for uri := range p.watches {
 		// The page answers with its revision, so that no change in between is missed.
@@ -169,9 +151,9 @@ func (p *Page) adopt(l *linked) {
 	if l.offers, l.tools = nil, nil; offers == nil {
 		return
 	}
-	for uri, o := range p.offers {
+	for uri := range p.Offered() {
 		if _, still := offers[uri]; !still {
-			p.g.withdraw(o)
+			p.g.catalog.Withdraw(&p.Page, uri)
 		}
 	}
 	// If there is no room, the page's console has that already, from the way before.
@@ -185,14 +167,15 @@ func (p *Page) adopt(l *linked) {
 
 // register offers a resource that came over the way in use.
 func (p *Page) register(r bridge.Resource) error {
-	if o := p.offers[r.URI]; o != nil && reflect.DeepEqual(o.resource, r) {
+	if before, ok := p.Offer(r.URI); ok && reflect.DeepEqual(before, r) {
 		return nil
 	}
 	if err := p.g.room(p.Origin); err != nil {
 		return err
 	}
 	p.arrive()
-	p.g.offer(&offer{page: p, resource: r, base: r.URI, segment: p.segment()})
+	p.g.catalog.Offer(&p.Page, r)
+	p.g.resumeReads()
 	return nil
 }
 
@@ -206,7 +189,7 @@ func (p *Page) read(key, uri, params string, done func(reply)) (end func()) {
 		return now
 	}
 	now = l.read(key, uri, params, func(r reply) {
-		if r.gone && p.link != l && !p.life.left() {
+		if r.gone && p.link != l && !p.Life().Left() {
 			now = p.read(key, uri, params, done)
 			return
 		}

@@ -276,8 +276,8 @@ func TestKeysOfATab(t *testing.T) {
 		next := wayInfos[1]
 		next.Tab = key
 		p := openWay(t, g, next, "next", map[string]string{app + "/next": "1"})
-		if p.tab.number != 1 {
-			t.Errorf("the next document is in tab %d", p.tab.number)
+		if p.InTab().Number() != 1 {
+			t.Errorf("the next document is in tab %d", p.InTab().Number())
 		}
 		if g.CloseTab(key); len(pagesOf(g)) != 1 {
 			t.Errorf("after the end of the tab there are %q", pagesOf(g))
@@ -292,7 +292,7 @@ func taburiOf(tab int) string { return fmt.Sprint(app, "/.pagewire/tab/", tab, "
 func restored(t *testing.T, to, from *Gateway) {
 	t.Helper()
 	var snapshot []byte
-	from.locked(func() { snapshot = from.shared() })()
+	from.locked(func() { snapshot = from.handover() })()
 	to.locked(func() { testkit.OK(t, to.restore(snapshot)) })()
 }
 
@@ -313,8 +313,8 @@ func TestKeysOfATabInASnapshot(t *testing.T) {
 			}
 		}
 		openPage(t, after, tabInfo("b"), map[string]string{app + "/b": "1"})
-		if left := len(after.catalog.ranks); left != 0 || after.catalog.lastTab != 2 {
-			t.Errorf("%d tabs are waited for, and the last number is %d", left, after.catalog.lastTab)
+		if left := awaitedTabs(after); left != 0 || after.catalog.LastNumber() != 2 {
+			t.Errorf("%d tabs are waited for, and the last number is %d", left, after.catalog.LastNumber())
 		}
 	}
 }
@@ -459,8 +459,8 @@ func TestFocusBeforeAWayComes(t *testing.T) {
 		openWay(t, g, info, "e", map[string]string{doc: "1"})
 		a.Shows(doc, taburiOf(2))
 		g.locked(func() {
-			if g.catalog.focusNext != "" {
-				t.Errorf("%q is still awaited", g.catalog.focusNext)
+			if next := g.catalog.FocusAwaited(); next != "" {
+				t.Errorf("%q is still awaited", next)
 			}
 		})()
 	}

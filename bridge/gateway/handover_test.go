@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -241,7 +242,7 @@ func TestTabThatStaysAway(t *testing.T) {
 		g = newGateway(t, Options{awaitTime: 50 * time.Millisecond})
 		a, kept = openKept(t, g, kept.snapshot())
 		openTab(t, g, "a", app)
-		if n := len(g.catalog.ranks); n != awaited {
+		if n := awaitedTabs(g); n != awaited {
 			t.Errorf("%d tabs are awaited, want %d", n, awaited)
 		}
 		if got := a.Text(app + "/doc"); got != "a" {
@@ -371,14 +372,16 @@ func TestSnapshotsHaveABound(t *testing.T) {
 	openTab(t, g, "a", app)
 	end := connect(t, g, AgentOptions{})
 	g.mu.Lock()
-	for n := range maxNumbers - 1 {
-		g.catalog.lastTab++
-		g.catalog.numbers[fmt.Sprint("tab ", n, long[:n/10])] = g.catalog.lastTab
+	const most = 10_000
+	var tabs []catalog.TabNumber
+	for n := range most - 1 {
+		tabs = append(tabs, catalog.TabNumber{Key: fmt.Sprint("tab ", n, long[:n/10]), Number: n + 2})
 	}
+	g.catalog.Restore(tabs, 0, 0, 0)
 	for n := range 5000 {
 		g.tools.names.Of(app, fmt.Sprint("tool", n, long[:n/10]))
 	}
-	g.catalog.version.Add(1)
+	g.handedOver.names.Add(1)
 	g.mu.Release()
 	snapshot := end.Snapshot()
 	if len(snapshot) > MaxSnapshotBytes || len(snapshot) < partBytes*3/2 || !json.Valid(snapshot) {
@@ -389,7 +392,7 @@ func TestSnapshotsHaveABound(t *testing.T) {
 	openKept(t, g, snapshot)
 	openTab(t, g, "a", app)
 	openTab(t, g, "new", app)
-	if pages := g.Snapshot().Pages; pages[0].Number != 1 || pages[1].Number != maxNumbers+1 {
+	if pages := g.Snapshot().Pages; pages[0].Number != 1 || pages[1].Number != most+1 {
 		t.Errorf("the tabs are %d and %d", pages[0].Number, pages[1].Number)
 	}
 }
@@ -405,8 +408,8 @@ func TestAlteredSnapshots(t *testing.T) {
 	g.Close()
 	s.page.Edit(cart, cartOf(2))
 
-	altered := func(f func(*shared)) []byte {
-		var s shared
+	altered := func(f func(*handover)) []byte {
+		var s handover
 		if err := json.Unmarshal(good, &s); err != nil {
 			t.Fatal(err)
 		}
@@ -426,26 +429,26 @@ func TestAlteredSnapshots(t *testing.T) {
 		"a list":          {[]byte("[]"), true},
 		"1 MB":            {append(bytes.TrimSuffix(good, []byte("}")), strings.Repeat(" ", 1<<20)+"}"...), true},
 		"deep":            {[]byte(strings.Repeat(`{"tabs":`, 20_000)), true},
-		"another version": {altered(func(s *shared) { s.Version++ }), true},
+		"another version": {altered(func(s *handover) { s.Version++ }), true},
 		"a type":          {bytes.Replace(good, []byte(`"last":`), []byte(`"last":"1","x":`), 1), true},
 		"no number":       {bytes.Replace(good, []byte(`"last":2`), []byte(`"last":1e400`), 1), true},
 		"what an agent has seen": {bytes.Replace(good, []byte(`"last":`), fmt.Appendf(nil,
 			`"agent":{"seen":[{"u":%q,"r":1,"n":%d,"e":"","c":%d}]},"last":`, cart, most, most), 1), false},
-		"negative numbers": {altered(func(s *shared) {
+		"negative numbers": {altered(func(s *handover) {
 			s.Last, s.Focused = -most, -most
 			for i := range s.Tabs {
 				s.Tabs[i].Number, s.Tabs[i].Rank = -most, -most
 			}
 		}), false},
-		"great numbers": {altered(func(s *shared) {
+		"great numbers": {altered(func(s *handover) {
 			s.Last, s.Focused = most, most
 			for i := range s.Tabs {
 				s.Tabs[i].Number, s.Tabs[i].Rank = most, most
 			}
 		}), false},
-		"another's names": {altered(func(s *shared) {
+		"another's names": {altered(func(s *handover) {
 			for _, name := range []string{calls.Read, "Read-Page_Resources", "checkout", "pay_tab1", "\x00"} {
-				s.Names = append(s.Names, sharedName{bank, "x", name}, sharedName{bank, name, name})
+				s.Names = append(s.Names, handedName{bank, "x", name}, handedName{bank, name, name})
 			}
 		}), false},
 	}
@@ -505,4 +508,10 @@ func FuzzSnapshot(f *testing.F) {
 			t.Errorf("%q gives the snapshot %q", text, again)
 		}
 	})
+}
+
+// awaitedTabs is the number of tabs of an earlier gateway that are not back yet.
+func awaitedTabs(g *Gateway) int {
+	tabs, _ := g.catalog.Awaited()
+	return tabs
 }

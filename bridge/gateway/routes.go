@@ -1,0 +1,118 @@
+package gateway
+
+import (
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
+)
+
+// routes is the Gateway as its catalog sees it. It passes each change of routes on: to the engine,
+// to those who follow resources, to the subscribers of events, to the tab in front and to the list of
+// tools. None of these calls another one because of a change. Its methods run with the lock held.
+type routes Gateway
+
+var _ catalog.Listener = (*routes)(nil)
+
+func (r *routes) Find(uri string) (key string, ok bool) { return r.engine.Find(uri) }
+
+func (r *routes) Added(e *catalog.Entry) error {
+	g, key := (*Gateway)(r), e.Resource.URI
+	if err := g.engine.Register(g.now(), e.Resource); err != nil {
+		g.log.Warn("a resource could not be offered", "uri", key, "error", err)
+		return err
+	}
+	g.followKey(key, e, false)
+	g.eventOffered(key, &e.Resource)
+	g.front.noteRoute(e)
+	return nil
+}
+
+func (r *routes) Changed(before, now *catalog.Entry) {
+	g, key := (*Gateway)(r), now.Resource.URI
+	g.front.noteRoute(before)
+	g.front.noteRoute(now)
+	g.engine.Replace(g.now(), now.Resource)
+	if before.Resource.Unlisted {
+		g.eventOffered(key, &now.Resource)
+	}
+	if before.Page == now.Page && before.Owner == now.Owner {
+		return
+	}
+	g.engine.Seal(key) // a read under way is of the page before, which later readers may not see
+	g.eventWished(key, &now.Resource)
+	if before.Page != now.Page || g.gains(before.Owner, now.Owner) {
+		g.followKey(key, now, true)
+	}
+}
+
+func (r *routes) Removed(e *catalog.Entry) {
+	g := (*Gateway)(r)
+	g.front.noteRoute(e)
+	g.engine.Unregister(g.now(), e.Resource.URI)
+}
+
+func (r *routes) Updated() {
+	if r.front.rerouted {
+		r.front.rerouted = false
+		(*Gateway)(r).touchFront()
+	}
+}
+
+func (r *routes) Withdrawn(o *catalog.Offer) {
+	delete(pageOf(o.Page()).wide, o.Resource().URI)
+	r.withdrawn = append(r.withdrawn, o)
+}
+
+func (r *routes) OwnerChanged(*catalog.Page) { (*Gateway)(r).revoke() }
+
+func (r *routes) PagesChanged() {
+	g := (*Gateway)(r)
+	g.retool()
+	g.settle()
+}
+
+// gains reports whether an agent sees what is one owner's, and not what is another's.
+func (g *Gateway) gains(before, now bridge.Owner) bool {
+	for _, a := range g.agents {
+		if a.pass.Permits(now) && !a.pass.Permits(before) {
+			return true
+		}
+	}
+	return false
+}
+
+// pageOf is the page that a page of the catalog stands for.
+func pageOf(p *catalog.Page) *Page { return p.Attached.(*Page) }
+
+// pages are those of the catalog.
+func (g *Gateway) pages(yield func(*Page) bool) {
+	for p := range g.catalog.Pages() {
+		if !yield(pageOf(p)) {
+			return
+		}
+	}
+}
+
+// attached are also those that have offered nothing yet.
+func (g *Gateway) attached(yield func(*Page) bool) {
+	for p := range g.catalog.Attached() {
+		if !yield(pageOf(p)) {
+			return
+		}
+	}
+}
+
+// find is the page that has a URI or a template now, for the door.
+func (g *Gateway) find(uri string) (*Page, bool) {
+	if p := g.catalog.PageOf(uri); p != nil {
+		return pageOf(p), true
+	}
+	return nil, false
+}
+
+// lookup finds the page that answers for an agents' URI, and the page's own URI.
+func (g *Gateway) lookup(uri string) (p *Page, own string) {
+	if e := g.catalog.EntryOf(uri); e != nil {
+		return pageOf(e.Page), e.Own(uri)
+	}
+	return nil, ""
+}
