@@ -43,7 +43,7 @@ func serveHTTP(t *testing.T, o HTTPOptions) *site {
 			t.Errorf("close: %v", err)
 		}
 		s.server.Close()
-		if n := len(s.h.sessions) + len(s.h.modern) + held(s.g); n != 0 {
+		if n := len(s.h.legacy.all) + len(s.h.agents) + held(s.g); n != 0 {
 			t.Errorf("%d things are left", n)
 		}
 	})
@@ -485,9 +485,9 @@ func TestLegacyStream(t *testing.T) {
 		}
 		stream.cancel()
 		testkit.Eventually(t, "the stream has ended", func() bool {
-			s.h.mu.Lock()
-			defer s.h.mu.Unlock()
-			for _, session := range s.h.sessions {
+			s.h.legacy.mu.Lock()
+			defer s.h.legacy.mu.Unlock()
+			for _, session := range s.h.legacy.all {
 				return session.requests == 0
 			}
 			return false
@@ -706,7 +706,7 @@ func TestLegacyCancel(t *testing.T) {
 		<-s.gaveUp
 		ended.Wait()
 	}
-	for _, session := range s.h.sessions {
+	for _, session := range s.h.legacy.all {
 		if len(session.waiting) != 0 {
 			t.Errorf("still waited for: %v", session.waiting)
 		}
@@ -766,9 +766,9 @@ func TestLegacyIdle(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	idle, busy := s.begin(), s.begin()
 	stream := s.do("GET", "", busy)
-	s.h.mu.Lock()
+	s.h.legacy.mu.Lock()
 	s.h.opt.Idle = time.Millisecond // set late, because a session might end while it begins
-	s.h.mu.Unlock()
+	s.h.legacy.mu.Unlock()
 	s.do("POST", legacyCall("1", "ping", ""), idle)
 	testkit.Eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
 	s.do("POST", legacyCall("1", "ping", ""), idle).want(404, -32600)

@@ -1,27 +1,26 @@
 package agents
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// The legacy era has sessions. initialize begins one. A POST brings a message; an event stream responds to a request,
-// and ends with the answer. A GET opens the stream for the other messages to the agent. A DELETE ends the session.
+// The legacy era has sessions. initialize begins one. A POST brings a message; an event stream
+// responds to a request, and ends with the answer. A GET opens the stream for the other messages to
+// the agent. A DELETE ends the session.
 
-func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
+func (h *sessions) serve(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	if !knownVersion(w, r, m.ID) {
 		return
 	}
 	if !accepts(r, "text/event-stream") {
-		refuse(w, http.StatusNotAcceptable, m.ID, codeInvalidRequest, "Accept must have text/event-stream", nil)
+		refuse(w, http.StatusNotAcceptable, m.ID, codeInvalidRequest,
+			"Accept must have text/event-stream", nil)
 		return
 	}
 	s := h.sessionFor(w, r, m)
@@ -35,7 +34,7 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	}
 	release, full := h.shares.acquire(of, s.who)
 	if full != nil {
-		full.refuse(w, question{id: m.ID, stream: m.Method == eventsStream})
+		full.refuse(w, m.ID, m.Method == eventsStream, false)
 		return
 	}
 	defer release()
@@ -45,22 +44,24 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	s.serve(w, r, body, m)
 }
 
-// sessionFor finds the session of a POST, or begins it. If it fails, it answers the request itself and returns nil.
-func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incoming) *session {
+// sessionFor finds the session of a POST, or begins it. If it fails, it answers the request itself
+// and returns nil.
+func (h *sessions) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incoming) *session {
 	if m.Method != "initialize" {
 		return h.session(w, r, m.ID)
 	}
-	if s := h.enter(r); s != nil {
+	if s := h.find(r); s != nil {
 		return s
 	}
 	// A client may still name a session that has ended, such as one of an earlier gateway.
 	s, err := h.newSession(who(r, m))
 	if full := (*fullError)(nil); errors.As(err, &full) {
-		full.refuse(w, question{id: m.ID})
+		full.refuse(w, m.ID, false, false)
 		return nil
 	} else if err != nil {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, m.ID, codeInternal, "Too many sessions: "+err.Error(),
+		refuse(w, http.StatusServiceUnavailable, m.ID, codeInternal,
+			"Too many sessions: "+err.Error(),
 			reason{"session_limit"})
 		return nil
 	}
@@ -68,16 +69,19 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incom
 	return s
 }
 
-// serve hands the message of a POST to the engine. It returns when the request is answered or the client has gone.
+// serve hands the message of a POST to the engine. It returns when the request is answered or the
+// client has gone.
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
-	p := &post{stream: stream{w: w, control: http.NewResponseController(w), events: true}, done: make(chan struct{})}
+	p := &post{stream: stream{w: w, control: http.NewResponseController(w), events: true},
+		done: make(chan struct{})}
 	request := m.Method != "" && len(m.ID) > 0
 	if request && !s.expect(p, m) {
 		s.refuse(w, m.ID)
 		return
 	}
 	s.h.giveWebhooks(s.agent, r)
-	_ = s.agent.Write(r.Context(), body) // it fails if the session has ended; then end answers the request
+	// It fails if the session has ended; then end answers the request.
+	_ = s.agent.Write(r.Context(), body)
 	if m.Method == "notifications/cancelled" {
 		s.cancelled(m.Params.Get("requestId"))
 	}
@@ -102,61 +106,20 @@ func (s *session) refuse(w http.ResponseWriter, id bridge.JSON) {
 	over := s.over
 	s.mu.Unlock()
 	if over {
-		refuse(w, http.StatusNotFound, id, codeInternal, "The session has ended", reason{"shutdown"})
+		refuse(w, http.StatusNotFound, id, codeInternal, "The session has ended",
+			reason{"shutdown"})
 		return
 	}
 	refuse(w, http.StatusBadRequest, id, codeInvalidRequest,
 		"Invalid request: a request with this id is under way", nil)
 }
 
-// A post is a POST whose request is being answered.
-type post struct {
-	done chan struct{} // closed when the answer has been written, or when none will come
-
-	mu sync.Mutex
-	stream
-	gone bool // nothing more is written
-}
-
-func (p *post) send(message []byte) { p.write(func() error { return p.event(message) }) }
-
-func (p *post) write(what func() error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.gone {
-		p.gone = what() != nil
-	}
-}
-
-// wait returns when the post is answered or when ctx, the request's, ends. Meanwhile it sends comments that keep the
-// connection alive.
-func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
-	alive := time.NewTicker(aliveEvery)
-	defer alive.Stop()
-	for {
-		select {
-		case <-p.done:
-			return
-		case <-ctx.Done():
-			return
-		case <-alive.C:
-			p.write(p.alive)
-		}
-	}
-}
-
-func (p *post) close() {
-	p.write(p.begin) // the answer to a cancelled request is a stream without events
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gone = true
-}
-
-// legacyStreamOrEnd answers a GET, which opens a session's stream, or a DELETE, which ends the session.
-func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
+// streamOrEnd answers a GET, which opens a session's stream, or a DELETE, which ends the session.
+func (h *sessions) streamOrEnd(w http.ResponseWriter, r *http.Request) {
 	if Modern(r.Header.Get("Mcp-Protocol-Version")) {
 		w.Header().Set("Allow", "POST")
-		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest, "This version of the protocol has only POST",
+		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest,
+			"This version of the protocol has only POST",
 			nil)
 		return
 	}
@@ -169,19 +132,19 @@ func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.leave()
 	if r.Method == http.MethodDelete {
-		h.mu.Lock()
-		delete(h.sessions, s.id)
-		h.mu.Unlock()
-		s.dismiss()
+		h.remove(s)
+		s.agent.Dismiss()
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if !accepts(r, "text/event-stream") {
-		refuse(w, http.StatusNotAcceptable, nil, codeInvalidRequest, "Accept must have text/event-stream", nil)
+		refuse(w, http.StatusNotAcceptable, nil, codeInvalidRequest,
+			"Accept must have text/event-stream", nil)
 		return
 	}
 	replaced := s.opens(r.Header.Get("Last-Event-ID"))
-	s.follow(r.Context(), replaced, &stream{w: w, control: http.NewResponseController(w), events: true})
+	s.follow(r.Context(), replaced, &stream{w: w, control: http.NewResponseController(w),
+		events: true})
 }
 
 func knownVersion(w http.ResponseWriter, r *http.Request, id bridge.JSON) bool {
@@ -190,6 +153,7 @@ func knownVersion(w http.ResponseWriter, r *http.Request, id bridge.JSON) bool {
 		return true
 	}
 	refuse(w, http.StatusBadRequest, id, codeInvalidRequest,
-		"Mcp-Protocol-Version "+strconv.Quote(version)+" is not one of "+strings.Join(legacyVersions, ", "), nil)
+		"Mcp-Protocol-Version "+strconv.Quote(version)+" is not one "+
+			"of "+strings.Join(legacyVersions, ", "), nil)
 	return false
 }

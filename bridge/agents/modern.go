@@ -13,10 +13,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// The modern era has no sessions: each POST is one request with an engine's port of its own. A client cancels its
-// request by closing the connection. Between requests only the engine's knowledge of pages is kept.
+// The modern era has no sessions: each POST is one request with an engine's port of its own. A
+// client cancels its request by closing the connection. Between requests only the engine's
+// knowledge of pages is kept.
 
-func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
+func (h *server) serveModern(w http.ResponseWriter, r *http.Request, body []byte,
+	m bridge.Incoming) {
 	if len(m.ID) == 0 || m.Method == "" { // only requests are answered
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -26,7 +28,8 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 	q.listen = q.stream || m.Method == "subscriptions/listen"
 	if q.meta {
 		if wrong := h.mismatch(r.Header, m); wrong != "" {
-			refuse(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, "Header mismatch: "+wrong, nil)
+			refuse(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, "Header mismatch: "+wrong,
+				nil)
 			return
 		}
 	} else if !claims(m) {
@@ -37,8 +40,8 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 	h.ask(w, r, q)
 }
 
-// wellFormed reports whether a message has the _meta that the modern era requires. Without it the engine refuses the
-// message, and the HTTP status must be 400.
+// wellFormed reports whether a message has the _meta that the modern era requires. Without it the
+// engine refuses the message, and the HTTP status must be 400.
 func wellFormed(m bridge.Incoming) bool {
 	meta := m.Params.Get("_meta")
 	object := func(name string) (v bridge.JSON, ok bool) {
@@ -56,12 +59,14 @@ func wellFormed(m bridge.Incoming) bool {
 	return version && capabilities && (ok || len(info) == 0)
 }
 
-// mismatch says which header contradicts the body, or returns "". Intermediaries route by the headers, so the headers
-// must be true.
-func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
+// mismatch says which header contradicts the body, or returns "". Intermediaries route by the
+// headers, so the headers must be true.
+func (h *server) mismatch(head http.Header, m bridge.Incoming) string {
 	version, _ := m.Params.Get("_meta").Get(metaVersion).Text()
-	wrong := cmp.Or(differs(head, "Mcp-Protocol-Version", version), differs(head, "Mcp-Method", m.Method))
-	member := map[string]string{"resources/read": "uri", "tools/call": "name", "prompts/get": "name"}[m.Method]
+	wrong := cmp.Or(differs(head, "Mcp-Protocol-Version", version),
+		differs(head, "Mcp-Method", m.Method))
+	member := map[string]string{"resources/read": "uri", "tools/call": "name",
+		"prompts/get": "name"}[m.Method]
 	name, ok := m.Params.Get(member).Text()
 	if wrong != "" || member == "" || !ok { // the engine reports a missing member
 		return wrong
@@ -75,8 +80,8 @@ func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 	return wrong
 }
 
-// paramHeader is the member of an argument's schema that names a header, without its prefix Mcp-Param-. Clients repeat
-// the argument in that header.
+// paramHeader is the member of an argument's schema that names a header, without its prefix
+// Mcp-Param-. Clients repeat the argument in that header.
 const paramHeader = "x-mcp-header"
 
 // differsInParams compares the headers that a schema requires with the arguments, at any depth.
@@ -105,8 +110,8 @@ func differsInParams(head http.Header, schema, args bridge.JSON) (wrong string) 
 	return wrong
 }
 
-// differs says how a header differs from the body's value, or returns "". A value that headers cannot carry is wrapped
-// in =?base64?...?=.
+// differs says how a header differs from the body's value, or returns "". A value that headers
+// cannot carry is wrapped in =?base64?...?=.
 func differs(head http.Header, name, want string) string {
 	values := head.Values(name)
 	switch len(values) {
@@ -164,19 +169,17 @@ func (q question) status(answer []byte) int {
 	return http.StatusOK
 }
 
-// endedUnanswered is the answer to an open request whose session or access token ends.
-const endedUnanswered = "The session ended before there was an answer"
-
-// ask asks the engine, and sends its messages to the client: as JSON if the first is the answer; as an event stream if
-// notifications come before the answer, or if the answer takes longer than aliveEvery.
-func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
+// ask asks the engine, and sends its messages to the client: as JSON if the first is the answer; as
+// an event stream if notifications come before the answer, or if the answer takes longer than
+// aliveEvery.
+func (h *server) ask(w http.ResponseWriter, r *http.Request, q question) {
 	of := ofRequests
 	if q.listen {
 		of = ofListens
 	}
 	release, full := h.shares.acquire(of, q.who)
 	if full != nil {
-		full.refuse(w, q)
+		full.refuse(w, q.id, q.stream, q.final)
 		return
 	}
 	defer release()
@@ -186,18 +189,19 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	agent, err := h.connect(gateway.TransportRequest, q.who)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "Too many requests at once: "+err.Error(),
+		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal,
+			"Too many requests at once: "+err.Error(),
 			reason{"session_limit"})
 		return
 	}
 	defer agent.Close()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	if !h.keep(agent, cancel) {
-		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "The server goes away", reason{"shutdown"})
+	ctx := r.Context()
+	defer h.forget(agent)
+	if !h.keep(agent) {
+		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "The server goes away",
+			reason{"shutdown"})
 		return
 	}
-	defer h.forget(agent)
 	h.giveWebhooks(agent, r)
 
 	if q.oversize != nil {
@@ -206,7 +210,8 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		err = agent.Write(ctx, q.text)
 	}
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "The server goes away", reason{"shutdown"})
+		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "The server goes away",
+			reason{"shutdown"})
 		return
 	}
 	s := &stream{w: w, control: http.NewResponseController(w), every: h.opt.aliveEvery,
@@ -222,7 +227,8 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		case err != nil && s.begun && q.listen:
 			return // without a result, so that the client listens again
 		case err != nil:
-			s.answer(http.StatusServiceUnavailable, failure(q.id, codeInternal, endedUnanswered, reason{"shutdown"}),
+			s.answer(http.StatusServiceUnavailable,
+				failure(q.id, codeInternal, endedUnanswered, reason{"shutdown"}),
 				agent.Dropped())
 			return
 		case bytes.HasPrefix(message, notification):
@@ -236,22 +242,3 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		}
 	}
 }
-
-// keep registers a request for Close. It reports false after Close.
-func (h *HTTP) keep(agent *gateway.Agent, cancel context.CancelFunc) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed {
-		h.modern[agent] = cancel
-	}
-	return !h.closed
-}
-
-func (h *HTTP) forget(agent *gateway.Agent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.modern, agent)
-}
-
-// notification is the beginning of each of the engine's notifications.
-var notification = []byte(`{"jsonrpc":"2.0","method":`)

@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// notes are a session's notifications for the GET stream: waiting or sent. A stream that breaks may have lost the last
-// of them. Then the agent's next stream names the last event that the agent has, by Last-Event-ID (MCP 2025-11-25,
-// "Resumability and Redelivery"), and the later ones are sent again. Equal notifications are sent again only once.
+// notes are a session's notifications for the GET stream: waiting or sent. A stream that breaks may
+// have lost the last of them. Then the agent's next stream names the last event that the agent has,
+// by Last-Event-ID (MCP 2025-11-25, "Resumability and Redelivery"), and the later ones are sent
+// again. Equal notifications are sent again only once.
 type notes struct {
 	waiting [][]byte
 	sent    map[string]uint64 // the event id of each
@@ -17,10 +18,12 @@ type notes struct {
 	began   uint64            // number when the stream was opened
 }
 
-// manySent bounds sent. Above it the older half is forgotten. A session can subscribe to half as many URIs.
+// manySent bounds sent. Above it the older half is forgotten. A session can subscribe to half as
+// many URIs.
 const manySent = 2048
 
-// add queues a notification, unless an equal one waits already: after one, the agent reads the current state.
+// add queues a notification, unless an equal one waits already: after one, the agent reads the
+// current state.
 func (n *notes) add(text []byte) {
 	if !slices.ContainsFunc(n.waiting, func(o []byte) bool { return bytes.Equal(o, text) }) {
 		n.waiting = append(n.waiting, text)
@@ -56,8 +59,8 @@ func (n *notes) since(number uint64) []string {
 	return list
 }
 
-// resume begins another stream, and queues the notifications that the agent lacks again. lastID is the id of the last
-// event that the agent has, or "" if it has no event of the stream before.
+// resume begins another stream, and queues the notifications that the agent lacks again. lastID is
+// the id of the last event that the agent has, or "" if it has no event of the stream before.
 func (n *notes) resume(lastID string) {
 	after, err := strconv.ParseUint(lastID, 10, 64)
 	if err != nil || after > n.number {

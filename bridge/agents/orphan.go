@@ -16,9 +16,10 @@ var parent = os.Getppid()
 // orphanedEvery is the interval at which Orphaned looks. It costs four system calls a second.
 const orphanedEvery = 250 * time.Millisecond
 
-// Orphaned returns a context that ends at most 250 ms after this process's parent has gone, so that no gateway outlives
-// its agent. The end of stdin is not enough: if an agent is killed, a child of it may keep the other end open. On
-// Windows the parent's id does not change, so only the end of stdin shows that the agent has gone.
+// Orphaned returns a context that ends at most 250 ms after this process's parent has gone, so that
+// no gateway outlives its agent. The end of stdin is not enough: if an agent is killed, a child of
+// it may keep the other end open. On Windows the parent's id does not change, so only the end of
+// stdin shows that the agent has gone.
 func Orphaned(ctx context.Context) (context.Context, context.CancelFunc) {
 	return orphaned(ctx, os.Getppid)
 }

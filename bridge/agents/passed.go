@@ -8,8 +8,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A Passed is a legacy request that a program passes on to another gateway's HTTP. If that gateway fails, the request
-// still gets an answer.
+// A Passed is a legacy request that a program passes on to another gateway's HTTP. If that gateway
+// fails, the request still gets an answer.
 type Passed struct {
 	id bridge.JSON
 	// Begins says that it is an initialize: a session that is gone does not matter to it.
@@ -18,7 +18,8 @@ type Passed struct {
 	Streams bool
 }
 
-// NewPassed returns the Passed of a request's body. An invalid body counts as a request without an id.
+// NewPassed returns the Passed of a request's body. An invalid body counts as a request without an
+// id.
 func NewPassed(body []byte) Passed {
 	m, ok := parse(body)
 	if !ok || m.Method == "" {
@@ -27,8 +28,8 @@ func NewPassed(body []byte) Passed {
 	return Passed{m.ID, m.Method == "initialize", m.Method == eventsStream}
 }
 
-// Refuse answers the request with an error. No part of an answer may have been sent. why is the reason in the error's
-// data, a word for programs, or "".
+// Refuse answers the request with an error. No part of an answer may have been sent. why is the
+// reason in the error's data, a word for programs, or "".
 func (p Passed) Refuse(w http.ResponseWriter, status int, sentence, why string) {
 	code := codeInternal
 	if status < http.StatusInternalServerError {
@@ -41,8 +42,8 @@ func (p Passed) Refuse(w http.ResponseWriter, status int, sentence, why string) 
 	refuse(w, status, p.id, code, sentence, data)
 }
 
-// Stream returns from, the other gateway's event stream, for the client. If from breaks between two events and before
-// the answer, the returned stream adds an error as the answer, and ends normally.
+// Stream returns from, the other gateway's event stream, for the client. If from breaks between two
+// events and before the answer, the returned stream adds an error as the answer, and ends normally.
 func (p Passed) Stream(from io.ReadCloser, sentence, why string) io.ReadCloser {
 	if len(p.id) == 0 {
 		return from

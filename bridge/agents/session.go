@@ -13,28 +13,27 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A session is a legacy session, an Mcp-Session-Id: one port of the engine that many HTTP requests share. An answer,
-// and progress before it, goes out on the stream of its request. Other messages go out on the stream that the agent
-// opens by GET, and wait until it opens one.
+// A session is a legacy session, an Mcp-Session-Id: one port of the engine that many HTTP requests
+// share. An answer, and progress before it, goes out on the stream of its request. Other messages
+// go out on the stream that the agent opens by GET, and wait until it opens one.
 type session struct {
-	h       *HTTP
+	h       *sessions
 	id      string
 	who     string
 	release func() // gives back the session's share
 	agent   *gateway.Agent
-	ended   chan struct{} // closed when the session is over
 
-	// Guarded by HTTP.mu.
+	// Guarded by sessions.mu.
 	requests int         // HTTP requests under way
 	served   int         // HTTP requests since the beginning, with those under way
 	used     time.Time   // the end of the last HTTP request
 	idle     *time.Timer // runs while requests is 0
 
-	mu      sync.Mutex
-	over    bool
-	waiting []asked
+	mu      sync.Mutex // guards the rest, and is taken without another of this package
+	over    bool       // the engine has said its last message: waiting is empty, and stays so
+	waiting []asked    // no two have the same id
 	notes   notes
-	stream  chan struct{} // identifies the GET stream, and is closed when another replaces it; nil without one
+	stream  chan struct{} // identifies the GET stream, and is closed when another replaces it; nil without
 	news    chan struct{} // wakes the GET stream: there are notes, or the session is over
 }
 
@@ -44,12 +43,29 @@ type asked struct {
 	in        *post
 }
 
-// manyNotes is the number of notifications that wait for a stream at which the engine is told to hold further updates
-// (gateway.Agent.Hold).
+// manyNotes is the number of notifications that wait for a stream at which the engine is told to
+// hold further updates (gateway.Agent.Hold).
 const manyNotes = 64
 
+// sessions are the sessions of the legacy era that requests may name.
+type sessions struct {
+	*server
+
+	mu  sync.Mutex // guards all, and how much each session is used
+	all map[string]*session
+}
+
+// remove makes a session one that is unknown to further requests.
+func (h *sessions) remove(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all[s.id] == s {
+		delete(h.all, s.id)
+	}
+}
+
 // newSession begins a session for an agent. It fails with a *fullError or with the gateway's error.
-func (h *HTTP) newSession(who string) (*session, error) {
+func (h *sessions) newSession(who string) (*session, error) {
 	release, full := h.shares.acquire(ofSessions, who)
 	if full != nil && h.evict(who, !full.all) {
 		release, full = h.shares.acquire(ofSessions, who)
@@ -64,58 +80,58 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	}
 	s := &session{
 		h: h, id: h.opt.SessionPrefix + rand.Text(), who: who, release: release, agent: agent,
-		ended: make(chan struct{}), requests: 1, served: 1, news: make(chan struct{}, 1),
+		requests: 1, served: 1, news: make(chan struct{}, 1),
 	}
 	s.idle = time.AfterFunc(h.opt.Idle, s.expire)
 	s.idle.Stop()
 	h.mu.Lock()
-	if h.closed {
-		defer s.dismiss()
-	}
-	h.sessions[s.id] = s
+	h.all[s.id] = s
 	h.mu.Unlock()
-
+	if !h.keep(agent) {
+		defer agent.Dismiss()
+	}
 	agent.Hold(true)
-	go func() {
-		defer close(s.ended)
+	h.active.Go(func() {
 		s.out()
 		s.close()
-	}()
+	})
 	return s, nil
 }
 
-// evict ends an idle session to make room for a new one of agent who, and reports whether it found one. With own it
-// ends only a session of the same agent; without, also one of an agent that has more sessions. The next request of the
-// ended session gets 404, which makes its client begin another.
-func (h *HTTP) evict(who string, own bool) bool {
+// evict ends an idle session to make room for a new one of agent who, and reports whether it found
+// one. With own it ends only a session of the same agent; without, also one of an agent that has
+// more sessions. The next request of the ended session gets 404, which makes its client begin
+// another.
+func (h *sessions) evict(who string, own bool) bool {
 	h.mu.Lock()
 	count := map[string]int{}
-	for _, s := range h.sessions {
+	for _, s := range h.all {
 		count[s.who]++
 	}
 	var victim *session
-	for _, s := range h.sessions {
+	for _, s := range h.all {
 		may := s.who == who || !own && count[s.who] > count[who]
 		if may && s.requests == 0 && (victim == nil || s.before(victim, count)) {
 			victim = s
 		}
 	}
 	if victim != nil {
-		delete(h.sessions, victim.id)
+		delete(h.all, victim.id)
 	}
 	h.mu.Unlock()
 	if victim == nil {
 		return false
 	}
-	h.opt.Log.Info("a session that was idle ends: there are too many", "agent", victim.who, "sessions of it",
+	h.opt.Log.Info("a session that was idle ends: there are too many", "agent", victim.who,
+		"sessions of it",
 		count[victim.who])
 	victim.release()
-	victim.dismiss()
+	victim.agent.Dismiss()
 	return true
 }
 
-// before reports whether s is evicted before t: first sessions that were never used, then sessions of the agent that
-// has more, then sessions that are idle for longer. HTTP.mu must be held.
+// before reports whether s is evicted before t: first sessions that were never used, then sessions
+// of the agent that has more, then sessions that are idle for longer. sessions.mu must be held.
 func (s *session) before(t *session, count map[string]int) bool {
 	if a, b := s.served <= handshake, t.served <= handshake; a != b {
 		return a
@@ -126,13 +142,14 @@ func (s *session) before(t *session, count map[string]int) bool {
 	return s.used.Before(t.used)
 }
 
-// handshake is the number of HTTP requests before the first use of a session: initialize and initialized.
+// handshake is the number of HTTP requests before the first use of a session: initialize and
+// initialized.
 const handshake = 2
 
-// session finds the session of a request, and counts the request. If the session is unknown, session answers the
-// request itself and returns nil.
-func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *session {
-	s := h.enter(r)
+// session finds the session of a request, and counts the request. If the session is unknown,
+// session answers the request itself and returns nil.
+func (h *sessions) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *session {
+	s := h.find(r)
 	switch {
 	case s != nil:
 	case r.Header.Get("Mcp-Session-Id") == "":
@@ -145,11 +162,11 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *
 	return s
 }
 
-// enter returns the session that a request names, and counts the request; nil if there is none.
-func (h *HTTP) enter(r *http.Request) *session {
+// find returns the session that a request names, and counts the request; nil if there is none.
+func (h *sessions) find(r *http.Request) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.sessions[r.Header.Get("Mcp-Session-Id")]
+	s := h.all[r.Header.Get("Mcp-Session-Id")]
 	if s != nil {
 		s.requests++
 		s.served++
@@ -158,11 +175,11 @@ func (h *HTTP) enter(r *http.Request) *session {
 	return s
 }
 
-// leave counts the end of an HTTP request that enter or newSession has counted.
+// leave counts the end of an HTTP request that find or newSession has counted.
 func (s *session) leave() {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
-	if s.requests--; s.requests == 0 && s.h.sessions[s.id] == s {
+	if s.requests--; s.requests == 0 && s.h.all[s.id] == s {
 		s.used = time.Now()
 		s.idle.Reset(s.h.opt.Idle)
 	}
@@ -170,30 +187,21 @@ func (s *session) leave() {
 
 func (s *session) expire() {
 	s.h.mu.Lock()
-	idle := s.requests == 0 && s.h.sessions[s.id] == s
+	idle := s.requests == 0 && s.h.all[s.id] == s
 	if idle {
-		delete(s.h.sessions, s.id)
+		delete(s.h.all, s.id)
 	}
 	s.h.mu.Unlock()
 	if idle {
-		s.dismiss()
+		s.agent.Dismiss()
 	}
 }
 
-// dismiss ends the session after an error for each open request.
-func (s *session) dismiss() { s.agent.Dismiss() }
-
-// cut ends the session at once.
-func (s *session) cut() { s.agent.Close() }
-
 // close removes the session after the engine's last message.
 func (s *session) close() {
-	s.h.mu.Lock()
-	if s.h.sessions[s.id] == s {
-		delete(s.h.sessions, s.id)
-	}
+	s.h.remove(s)
+	s.h.forget(s.agent)
 	s.idle.Stop()
-	s.h.mu.Unlock()
 	s.release()
 	s.mu.Lock()
 	s.over = true
@@ -207,8 +215,8 @@ func (s *session) close() {
 	}
 }
 
-// out sends the engine's messages until the session ends. It writes the messages of a request itself: while the client
-// does not read them, out takes no more messages from the engine.
+// out sends the engine's messages until the session ends. It writes the messages of a request
+// itself: while the client does not read them, out takes no more messages from the engine.
 func (s *session) out() {
 	for {
 		text, err := s.agent.Read(context.Background())
@@ -233,8 +241,8 @@ func (s *session) out() {
 	}
 }
 
-// expect registers the POST that waits for the answer to a request. It returns false if another open request has the
-// same id, or if the session is over.
+// expect registers the POST that waits for the answer to a request. It returns false if another
+// open request has the same id, or if the session is over.
 func (s *session) expect(p *post, m bridge.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +266,8 @@ func (s *session) removeWaiting(id bridge.JSON) (a asked, ok bool) {
 	return a, true
 }
 
-// abandon reports whether the request of a POST still waits for its answer. If so, the answer is dropped when it comes,
-// and the id is not free until then.
+// abandon reports whether the request of a POST still waits for its answer. If so, the answer is
+// dropped when it comes, and the id is not free until then.
 func (s *session) abandon(p *post) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,7 +316,8 @@ func (s *session) passOn(text []byte, about func(asked) bool) {
 // eventsNotification is the beginning of each notification of an events/stream.
 var eventsNotification = append(bytes.Clone(notification), `"notifications/events/`...)
 
-// leaveStream ends the events/stream of a POST whose client has gone, unless the stream has ended already.
+// leaveStream ends the events/stream of a POST whose client has gone, unless the stream has ended
+// already.
 func (s *session) leaveStream(p *post) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +326,8 @@ func (s *session) leaveStream(p *post) {
 		return
 	}
 	_ = s.agent.Write(context.Background(), // it fails when the session has ended
-		[]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+string(s.waiting[i].id)+`}}`))
+		[]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+
+			string(s.waiting[i].id)+`}}`))
 	s.waiting = slices.Delete(s.waiting, i, i+1)
 	close(p.done)
 }
@@ -336,9 +346,10 @@ func (s *session) wakeStream() {
 	}
 }
 
-// opens begins a GET stream. It replaces an earlier one, since a client opens a second stream only if it has lost the
-// first. The server may not know of that loss yet: writing to a dead connection gives no error for minutes. lastID is
-// the id of the last event that the agent has. replaced is closed when another stream replaces this one.
+// opens begins a GET stream. It replaces an earlier one, since a client opens a second stream only
+// if it has lost the first. The server may not know of that loss yet: writing to a dead connection
+// gives no error for minutes. lastID is the id of the last event that the agent has. replaced is
+// closed when another stream replaces this one.
 func (s *session) opens(lastID string) (replaced chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -351,7 +362,8 @@ func (s *session) opens(lastID string) (replaced chan struct{}) {
 	return s.stream
 }
 
-// follow sends notifications on a GET stream until the client goes, another stream replaces it, or the session ends.
+// follow sends notifications on a GET stream until the client goes, another stream replaces it, or
+// the session ends.
 func (s *session) follow(ctx context.Context, replaced chan struct{}, out *stream) {
 	defer s.unfollow(replaced)
 	alive := time.NewTicker(s.h.opt.aliveEvery)
@@ -385,8 +397,9 @@ func (s *session) unfollow(stream chan struct{}) {
 	}
 }
 
-// note returns the next notification for a stream, with its number, and whether no more will come. A notification
-// counts as sent before it is written: the client may reconnect with the last number it has before the write returns.
+// note returns the next notification for a stream, with its number, and whether no more will come.
+// A notification counts as sent before it is written: the client may reconnect with the last number
+// it has before the write returns.
 func (s *session) note(stream chan struct{}) (note []byte, number uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,14 +12,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
-// Each agent over HTTP has a share of the sessions, listens and requests. HTTP does not say which process sends a
-// request. So an agent is one address and one name: the name from initialize or _meta, otherwise its User-Agent. A
-// program that changes its name with each request gets a share for each name. This is no attack: only this user's
-// programs, and programs with the token, get here. All agents together are bounded too, separately for each kind, so
-// that listens never keep an agent from reading.
+// Each agent over HTTP has a share of the sessions, listens and requests. HTTP does not say which
+// process sends a request. So an agent is one address and one name: the name from initialize or
+// _meta, otherwise its User-Agent. A program that changes its name with each request gets a share
+// for each name. This is no attack: only this user's programs, and programs with the token, get
+// here. All agents together are bounded too, separately for each kind, so that listens never keep
+// an agent from reading.
 
-// Shares are the bounds of one agent on HTTP. 0 is the default. A value above the bound of all agents together counts
-// as that bound.
+// Shares are the bounds of one agent on HTTP. 0 is the default. A value above the bound of all
+// agents together counts as that bound.
 type Shares struct {
 	Sessions int // of the legacy era; default 128, of all agents together 512
 	Listens  int // default 256, of all agents together 1,024
@@ -65,12 +66,15 @@ type fullError struct {
 
 func (e *fullError) Error() string {
 	if e.all {
-		return fmt.Sprintf("Too many %ss: all agents together have %d, and no more are taken", e.of, e.limit)
+		return fmt.Sprintf("Too many %ss: all agents together have %d, and no more are taken", e.of,
+			e.limit)
 	}
-	return fmt.Sprintf("Too many %ss: one agent may have %d at a time (%s)", e.of, e.limit, option(e.of))
+	return fmt.Sprintf("Too many %ss: one agent may have %d at a time (%s)", e.of, e.limit,
+		option(e.of))
 }
 
-// acquire counts one more share, which release gives back, or returns the bound that leaves no room.
+// acquire counts one more share, which release gives back, or returns the bound that leaves no
+// room.
 func (s shares) acquire(of, who string) (release func(), full *fullError) {
 	if q := s[of].Take(who, 1); q != nil {
 		return nil, &fullError{of, q.Limit, !q.Owner}
@@ -78,23 +82,24 @@ func (s shares) acquire(of, who string) (release func(), full *fullError) {
 	return sync.OnceFunc(func() { s[of].Give(who, 1) }), nil
 }
 
-// refuse answers a request above a bound: 429 for one agent's bound, 503 for the bound of all agents. An events/stream
-// gets 429 with the events extension's error for both.
-func (e *fullError) refuse(w http.ResponseWriter, q question) {
+// refuse answers a request above a bound: 429 for one agent's bound, 503 for the bound of all
+// agents. An events/stream (stream) gets 429 with the events extension's error for both.
+func (e *fullError) refuse(w http.ResponseWriter, id bridge.JSON, stream, final bool) {
 	w.Header().Set("Retry-After", "1")
-	if q.stream {
+	if stream {
 		err := bridge.EventError{Kind: bridge.EventExhausted, Message: e.Error()}
-		refuse(w, http.StatusTooManyRequests, q.id, err.Kind.Code(q.final), err.Error(),
+		refuse(w, http.StatusTooManyRequests, id, err.Kind.Code(final), err.Error(),
 			map[string]any{"limit": "subscriptions", "max": e.limit})
 		return
 	}
 	status := http.StatusTooManyRequests
-	d := map[string]any{"reason": e.of + "_limit", "limit": e.limit, "of": "agent", "option": option(e.of)}
+	d := map[string]any{"reason": e.of + "_limit", "limit": e.limit, "of": "agent",
+		"option": option(e.of)}
 	if e.all {
 		status, d["of"] = http.StatusServiceUnavailable, "all agents"
 		delete(d, "option")
 	}
-	refuse(w, status, q.id, codeInternal, e.Error(), d)
+	refuse(w, status, id, codeInternal, e.Error(), d)
 }
 
 // maxName is the number of bytes that are kept of an agent's name.
@@ -106,7 +111,8 @@ func who(r *http.Request, message bridge.Incoming) string {
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	modern, _ := message.Params.Get("_meta").Get("io.modelcontextprotocol/clientInfo").Get("name").Text()
+	info := message.Params.Get("_meta").Get("io.modelcontextprotocol/clientInfo")
+	modern, _ := info.Get("name").Text()
 	legacy, _ := message.Params.Get("clientInfo").Get("name").Text()
 	name := cmp.Or(modern, legacy, r.UserAgent())
 	return host + " " + strconv.Quote(name[:min(len(name), maxName)])

@@ -117,9 +117,9 @@ func TestFloodOfInitialize(t *testing.T) {
 			s.do("POST", legacyCall("2", "ping", ""), idle).want(200, 0)
 			s.do("POST", legacyCall("2", "ping", ""), busy).want(200, 0)
 			stream.cancel()
-			s.h.mu.Lock()
-			defer s.h.mu.Unlock()
-			if n := len(s.h.sessions); n > 64 {
+			s.h.legacy.mu.Lock()
+			defer s.h.legacy.mu.Unlock()
+			if n := len(s.h.legacy.all); n > 64 {
 				t.Errorf("%d sessions are there", n)
 			}
 		})
@@ -135,10 +135,10 @@ func TestSessionsInUse(t *testing.T) {
 	}
 	s.do("POST", legacyCall("1", "ping", ""), first).want(200, 0)
 	testkit.Eventually(t, "the first session is idle: its request has returned", func() bool {
-		s.h.mu.Lock()
-		defer s.h.mu.Unlock()
+		s.h.legacy.mu.Lock()
+		defer s.h.legacy.mu.Unlock()
 		idle := 0
-		for _, session := range s.h.sessions {
+		for _, session := range s.h.legacy.all {
 			if session.requests == 0 {
 				idle++
 			}

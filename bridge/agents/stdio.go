@@ -17,15 +17,16 @@ const settleTime = 700 * time.Millisecond
 // ErrNotRead is the error of Lines if its agent sends requests and does not read the answers.
 var ErrNotRead = errors.New("the agent does not read what it asks for")
 
-// Lines serves an agent whose session has begun, and ends the session. in and out carry JSON-RPC messages, one per line
-// (the stdio transport of either era). A line may begin with a byte order mark, and end in CR LF; blank lines are
-// skipped. An invalid line, or a line of more than most bytes, is answered with an error. The rest of such a long line
-// is not held in memory.
+// Lines serves an agent whose session has begun, and ends the session. in and out carry JSON-RPC
+// messages, one per line (the stdio transport of either era). A line may begin with a byte order
+// mark, and end in CR LF; blank lines are skipped. An invalid line, or a line of more than most
+// bytes, is answered with an error. The rest of such a long line is not held in memory.
 //
-// Lines returns nil when the gateway closes, or at the end of in, after at most 700 ms for the answers to earlier
-// requests. It returns the error of in or out at once; ErrNotRead when 64 MiB wait to be read; ctx's cause when ctx
-// ends, after an answer to the agent's requests and listens. It returns within a second. A Read of in or a Write to out
-// that is under way then goes on until the owner of in or out closes it.
+// Lines returns nil when the gateway closes, or at the end of in, after at most 700 ms for the
+// answers to earlier requests. It returns the error of in or out at once; ErrNotRead when 64 MiB
+// wait to be read; ctx's cause when ctx ends, after an answer to the agent's requests and listens.
+// It returns within a second. A Read of in or a Write to out that is under way then goes on until
+// the owner of in or out closes it.
 func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, out io.Writer) error {
 	defer agent.Close()
 	var err error
@@ -58,13 +59,14 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 	return err
 }
 
-// readLines hands each line of in to the agent's session. It returns nil at the end of in, and io.ErrClosedPipe when
-// the session has ended.
+// readLines hands each line of in to the agent's session. It returns nil at the end of in, and
+// io.ErrClosedPipe when the session has ended.
 func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, over, err := readLine(lines, most)
-		// Programs on Windows begin with a byte order mark. RFC 8259, section 8.1, allows it to be ignored.
+		// Programs on Windows begin with a byte order mark. RFC 8259, section 8.1, allows it to be
+		// ignored.
 		line = bytes.TrimPrefix(bytes.TrimRight(line, "\r\n"), []byte("\ufeff"))
 		switch blank := len(bytes.TrimSpace(line)) == 0; {
 		case over:
@@ -83,8 +85,8 @@ func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	}
 }
 
-// readLine returns the next line with its line end. If the line has more than most bytes, it returns the beginning, and
-// over is true. The last line may come with io.EOF.
+// readLine returns the next line with its line end. If the line has more than most bytes, it
+// returns the beginning, and over is true. The last line may come with io.EOF.
 func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -92,7 +94,8 @@ func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 		case over:
 		case len(line)+len(part) > most+len("\r\n"):
 			line = append(line, part...)
-			line, over = bytes.Clone(line[:min(beginning, len(line))]), true // a clone, so that the rest is freed
+			// A clone, so that the rest is freed.
+			line, over = bytes.Clone(line[:min(beginning, len(line))]), true
 		default:
 			line = append(line, part...)
 		}
@@ -130,7 +133,8 @@ func (s *lineWriter) run(out io.Writer) {
 	}
 }
 
-// wait waits until settled (nil: never) reports true and the messages are written, at most settleTime.
+// wait waits until settled (nil: never) reports true and the messages are written, at most
+// settleTime.
 func (s *lineWriter) wait(settled func() bool) {
 	over := time.NewTimer(settleTime)
 	defer over.Stop()

@@ -8,14 +8,15 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A stream is the response to an HTTP request: JSON, or an event stream. It ends if the client does not accept a piece
-// within WriteTimeout: the client counts as gone.
+// A stream is the response to an HTTP request: JSON, or an event stream. It ends if the client does
+// not accept a piece within WriteTimeout: the client counts as gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -39,10 +40,12 @@ func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error)
 	return message, err
 }
 
-// revoke ends an events/stream at the deadline of its request, when the client's access token has expired.
+// revoke ends an events/stream at the deadline of its request, when the client's access token has
+// expired.
 func (s *stream) revoke(agent *gateway.Agent) {
-	agent.EndStreams(&bridge.EventError{Kind: bridge.EventForbidden, Message: "the access token has ended",
-		Data: bridge.Text(`{"reason":"token"}`)})
+	agent.EndStreams(&bridge.EventError{Kind: bridge.EventForbidden,
+		Message: "the access token has ended",
+		Data:    bridge.Text(`{"reason":"token"}`)})
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
 	for {
@@ -57,7 +60,10 @@ func (s *stream) revoke(agent *gateway.Agent) {
 const eventHead, eventTail = "event: message\ndata: ", "\n\n"
 
 // event sends one message, if the client accepts events.
-func (s *stream) event(message []byte) error { return s.write(eventHead, oneLine(message), eventTail) }
+func (s *stream) event(message []byte) error {
+	return s.write(eventHead, oneLine(message),
+		eventTail)
+}
 
 // numbered is event with an id. The client repeats its last id when it reconnects.
 func (s *stream) numbered(id uint64, message []byte) error {
@@ -79,8 +85,8 @@ func (s *stream) write(head string, message []byte, tail string) error {
 	return err
 }
 
-// piece is the number of bytes that a client must accept within WriteTimeout. So 8 KiB a second are fast enough for an
-// answer of any length.
+// piece is the number of bytes that a client must accept within WriteTimeout. So 8 KiB a second are
+// fast enough for an answer of any length.
 const piece = 256 << 10
 
 func (s *stream) send(text []byte) error {
@@ -114,8 +120,9 @@ func (s *stream) begin() error {
 // large is the size, in bytes, above which cut ends an answer while it is written.
 const large = 1 << 20
 
-// answer sends the last message: as an event if the stream has begun, otherwise as the body. A large one is abandoned
-// when cut is closed: its session has ended, for example because the agent has too many unread bytes.
+// answer sends the last message: as an event if the stream has begun, otherwise as the body. A
+// large one is abandoned when cut is closed: its session has ended, for example because the agent
+// has too many unread bytes.
 func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 	if len(message) > large {
 		s.cut = cut
@@ -137,4 +144,47 @@ func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 	s.w.Header().Set("Cache-Control", "no-store")
 	s.w.WriteHeader(status)
 	_ = s.send(message)
+}
+
+// A post is a POST whose request is being answered.
+type post struct {
+	done chan struct{} // closed when the answer has been written, or when none will come
+
+	mu sync.Mutex
+	stream
+	gone bool // nothing more is written
+}
+
+func (p *post) send(message []byte) { p.write(func() error { return p.event(message) }) }
+
+func (p *post) write(what func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone {
+		p.gone = what() != nil
+	}
+}
+
+// wait returns when the post is answered or when ctx, the request's, ends. Meanwhile it sends
+// comments that keep the connection alive.
+func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-alive.C:
+			p.write(p.alive)
+		}
+	}
+}
+
+func (p *post) close() {
+	p.write(p.begin) // the answer to a cancelled request is a stream without events
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
 }
