@@ -234,7 +234,7 @@ func TestExtensionAnotherExtension(t *testing.T) {
 		"a port as the popup's": fmt.Sprintf(
 			`const port = chrome.runtime.connect(%q, { name: "pagewire.panel" }); port.postMessage({ do: "stop", on: true }); return await ended(port);`, host.ExtensionID),
 		"a message": fmt.Sprintf(
-			`try { return ["answered", await chrome.runtime.sendMessage(%q, "pagewire:look")]; } catch (cause) { return ["refused"]; }`, host.ExtensionID),
+			`try { return ["answered", await chrome.runtime.sendMessage(%q, "pagewire:recheck")]; } catch (cause) { return ["refused"]; }`, host.ExtensionID),
 		"the native host": fmt.Sprintf(
 			`const port = chrome.runtime.connectNative(%q); port.postMessage({ type: "open", id: 1 }); return await ended(port);`, host.HostName),
 		"the gateway": fmt.Sprintf(`const socket = new WebSocket("ws://%s/page", "pagewire.v1");

@@ -5,20 +5,21 @@
  * Listeners are added before anything is awaited: the browser starts a suspended worker for an event, and drops the
  * event if it finds no listener.
  */
+import { paintBadges } from "./badge.ts";
 import { documents, Live } from "./documents.ts";
-import { Front } from "./front.ts";
+import { fromPanel } from "./messages.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
-import { type Permissions, permissions, webOrigin } from "./permissions.ts";
+import { type Permissions, permissions } from "./permissions.ts";
 import { Picked } from "./picked.ts";
 import { Picking } from "./picking.ts";
+import { FrontTab, TabCount } from "./reports.ts";
 import { registerScripts } from "./scripts.ts";
-import { type ShownTab, Shows } from "./shows.ts";
-import { Targets } from "./targets.ts";
-import { Tabs } from "./tabs.ts";
-import type { Transport } from "./transport.ts";
+import type { ShownTab } from "./showntab.ts";
+import { Shows } from "./shows.ts";
 import { socket } from "./socket.ts";
 import type { Request, Shown } from "./state.ts";
-import { fromPanel } from "./messages.ts";
+import { tabNames, Targets, webOrigin } from "./tabs.ts";
+import type { Transport } from "./transport.ts";
 
 /** Where `pagewire serve` listens, for a browser without a native host. */
 const defaultGateway = "ws://127.0.0.1:7433/page";
@@ -53,7 +54,7 @@ const consent = {
   profile: () => user?.profile ?? "",
 };
 const pages = documents({ ...consent, changed: () => void update() }, Live);
-const front = new Front(consent);
+const front = new FrontTab(consent);
 const targets = new Targets((tab) => shows.known(tab));
 const shows = new Shows(
   { ...consent, refuse: (reason, peer) => pages.refuse(reason, peer), target: (tab) => targets.of(tab) },
@@ -61,7 +62,7 @@ const shows = new Shows(
 );
 /** Whether agents may have something of a tab. */
 const offers = (tab: number) => served().some((one) => one.tab === tab);
-const tabs = new Tabs({ offers, target: (tab) => targets.of(tab) });
+const tabs = new TabCount({ offers, target: (tab) => targets.of(tab) });
 const served = () => [...pages.list().filter((one) => one.admitted && one.offers > 0), ...shows.list()];
 
 const loaded = Picked.load();
@@ -83,25 +84,17 @@ const keepSecret = async (secret: string) => {
   await chrome.storage.local.set({ secret });
 };
 
-/** The prefix of tabs' names in this run of the browser: other runs give the same numbers to other tabs. */
-const run = (async () => {
-  const { run } = await chrome.storage.session.get("run");
-  if (typeof run === "string") return run;
-  const fresh = crypto.randomUUID();
-  await chrome.storage.session.set({ run: fresh });
-  return fresh;
-})();
+const names = tabNames();
 
 let transport: Transport | undefined;
 let transportSince = 0;
 
 async function chooseTransport(): Promise<void> {
   if (transport) return;
-  const prefix = await run;
+  const name = await names;
   await targets.ready;
   const { gateway, secret } = await chrome.storage.local.get(["gateway", "secret"]);
   if (transport) return;
-  const name = (tab: number) => `${prefix}-${tab}`;
   let known = typeof secret === "string" ? secret : undefined;
   const bySocket = () => {
     transport?.close();
@@ -149,7 +142,7 @@ async function update(): Promise<void> {
   const counts = !p.on.stop && (others.length > 0 || transport!.state.transport === "native messaging");
   tabs.follow(counts);
   transport!.serve([...others, ...(counts ? [tabs] : [])]);
-  void front.look(); // a site may be allowed now, or no longer
+  front.updateSoon(); // a site may be allowed now, or no longer
   // A tab whose page is shown loads documents without a word of theirs.
   const shown = ({ id, loads, tab, origin, admitted }: ShownTab) => ({
     id: id + loads,
@@ -158,49 +151,9 @@ async function update(): Promise<void> {
     offers: 1,
     admitted,
   });
-  badge([...all, ...shows.list().map(shown)], (origin) => p.offers.of(origin) !== undefined);
+  paintBadges([...all, ...shows.list().map(shown)], (origin) => p.offers.of(origin) !== undefined);
   const view = await show(all);
   for (const port of panels) port.postMessage(view);
-}
-
-/**
- * The text of each tab's badge: the number of shared resources and tools, or ? for a page that is not allowed. `newest`
- * is the id of the tab's newest document, whose navigation has cleared the badge.
- */
-type Badged = Pick<Live, "id" | "tab" | "origin" | "offers" | "admitted">;
-const badges = new Map<number, { text: string; newest: number }>();
-function badge(all: readonly Badged[], allowed: (origin: string) => boolean): void {
-  const now = new Map<number, { shared: number; asks: boolean; newest: number }>();
-  for (const { id, tab, origin, offers, admitted } of all) {
-    if (!offers) continue;
-    const of = now.get(tab) ?? { shared: 0, asks: false, newest: 0 };
-    now.set(tab, of);
-    of.newest = id;
-    if (admitted) of.shared += offers;
-    else of.asks ||= !allowed(origin);
-  }
-  const paint = (tabId: number, newest: number, text: string, title: string) => {
-    const before = badges.get(tabId);
-    if (before?.text === text && before.newest === newest) return;
-    badges.set(tabId, { text, newest });
-    // The tab may have gone.
-    chrome.action.setBadgeText({ tabId, text }).catch(() => {});
-    chrome.action.setTitle({ tabId, title }).catch(() => {});
-    chrome.action.setBadgeBackgroundColor({ tabId, color: text === "?" ? "#96500a" : "#0c6e68" }).catch(() => {});
-  };
-  for (const [tab, { shared, asks, newest }] of now) {
-    if (shared)
-      paint(
-        tab,
-        newest,
-        shared > 99 ? "99+" : `${shared}`,
-        `Pagewire: agents may read ${shared} ${shared === 1 ? "thing" : "things"} of this page`,
-      );
-    else if (asks) paint(tab, newest, "?", "Pagewire: this page would show agents its live state");
-  }
-  // The relay of a page that is not allowed disconnects and waits. The page leaves the list; its ? stays until the tab
-  // navigates.
-  for (const [tab, { text }] of badges) if (!now.has(tab) && text !== "?" && text !== "") paint(tab, 0, "", "Pagewire");
 }
 
 async function show(all: readonly Live[]): Promise<Shown> {

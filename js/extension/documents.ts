@@ -8,7 +8,9 @@
  * tools. A port that breaks or floods the protocol, or has no document, is closed, counted and logged; others go on.
  */
 import type { Document, Options } from "../extension.d.ts";
-import { fromRelay, look, type Note, start, type ToRelay } from "./messages.ts";
+import { fromRelay, type Note, recheck, start, type ToRelay } from "./messages.ts";
+import { onClosed, TokenBucket } from "./ports.ts";
+import { maxURL, shortTitle } from "./tabs.ts";
 import type { Link, LinkEvents, Linkable, TabName } from "./transport.ts";
 
 /** The longest first frame of a link, and the longest other one, in UTF-16 code units. LINK.md has them in bytes. */
@@ -20,8 +22,6 @@ const burst = 10_000;
 /** The most documents, in all and of one tab. */
 const maxDocuments = 1024;
 const maxPerTab = 128;
-export const maxTitle = 1024;
-export const maxURL = 8192;
 
 const strange = "a message that the page layer does not send";
 
@@ -58,8 +58,7 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
   /** The number of the last check of admission, and of the last one that has its answer. */
   private checks = 0;
   private answered = 0;
-  private tokens = burst;
-  private filled = performance.now();
+  private readonly allowed = new TokenBucket(rate, burst);
 
   constructor(
     private readonly owner: Owner,
@@ -92,10 +91,7 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
 
   receive(message: unknown): void {
     if (this.gone) return;
-    const now = performance.now();
-    this.tokens = Math.min(burst, this.tokens + ((now - this.filled) / 1000) * rate) - 1;
-    this.filled = now;
-    if (this.tokens < 0) return this.refuse(`more than ${rate} messages a second`);
+    if (!this.allowed.take()) return this.refuse(`more than ${rate} messages a second`);
     if (typeof message !== "string") return this.note(message);
     if (message.length > maxFrame) return this.refuse("a message is too long");
     if (message.startsWith(start)) {
@@ -118,7 +114,7 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
     if (Number.isSafeInteger(offers) && offers! >= 0) this.offers = offers!;
     if (typeof frame === "string" && /^(\d{1,4}(\.\d{1,4}){0,7})?$/.test(frame)) this.frame = frame;
     if (typeof url === "string" && url.length <= maxURL && url.startsWith(this.origin + "/")) this.url = url;
-    if (typeof title === "string") this.title = title.slice(0, maxTitle);
+    if (typeof title === "string") this.title = shortTitle(title);
     if (typeof focused === "number" && focused > 0) this.focused = Math.min(Math.floor(focused), Date.now());
     if (this.helloSent && (this.title !== before || this.focused !== then))
       this.events?.frame(JSON.stringify([["note", { title: this.title, focused: this.focused }]]));
@@ -216,7 +212,7 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Tells the relay to disconnect and wait for `look`, if the document is not admitted and no panel is open. */
+  /** Tells the relay to disconnect and wait for `recheck`, if the document is not admitted and no panel is open. */
   sendWait(): void {
     if (!this.admitted && !this.owner.attended()) this.send("wait");
   }
@@ -291,10 +287,7 @@ export function documents<D extends Live>(
     const document = new Kind(owner, port, ++last, tab.id, frameId, origin);
     all.set(document.id, document);
     port.onMessage.addListener((message) => document.receive(message));
-    port.onDisconnect.addListener(() => {
-      void chrome.runtime.lastError;
-      document.remove();
-    });
+    onClosed(port, () => document.remove());
     void document.checkAdmission();
   });
   // Other extensions are refused. Without listeners the browser would refuse them too, but they would not be counted.
@@ -320,7 +313,7 @@ export function documents<D extends Live>(
       const tabs = await chrome.tabs.query({});
       // For a tab without a relay the promise rejects.
       await Promise.allSettled(
-        tabs.map(({ id }) => (id === undefined ? undefined : chrome.tabs.sendMessage(id, look))),
+        tabs.map(({ id }) => (id === undefined ? undefined : chrome.tabs.sendMessage(id, recheck))),
       );
     },
   };

@@ -39,16 +39,16 @@ export interface Note {
 }
 
 /**
- * A message of the worker to the relay: one for the page; "wait" (disconnect, and connect again after `look`); or
+ * A message of the worker to the relay: one for the page; "wait" (disconnect, and connect again after `recheck`); or
  * "alive", which does nothing at the relay: the browser does not suspend a worker that sends.
  */
 export type ToRelay = Down | "wait" | "alive";
 
 /** The browser's one-time message to the relays of a tab: the user's permissions have changed. */
-export const look = "pagewire:look";
+export const recheck = "pagewire:recheck";
 
 /** What a reader reads or watches: a part of the page with the user's rule, or without these the whole. */
-export interface Of {
+export interface PartRef {
   readonly name?: string;
   readonly part?: Part;
 }
@@ -61,8 +61,8 @@ export interface Target {
 /** A message of the worker to the reader of what a document shows (reader.ts): a wait is over, watch or not, or read. */
 export type ToReader =
   | { readonly wake: number }
-  | (Of & { readonly watch: boolean })
-  | (Of & { readonly read: number; readonly from: number; readonly links: boolean })
+  | (PartRef & { readonly watch: boolean })
+  | (PartRef & { readonly read: number; readonly from: number; readonly links: boolean })
   | "stop";
 
 /** Its message: a wait for the worker's clock, or the answer of a read, without a text if there is none to read. */

@@ -3,7 +3,7 @@
  * documents go over its standard input and output. The other side is bridge/pages/extension, which describes
  * the messages.
  *
- * The number of tabs (tabs.ts) is served as a document is, so the process runs until the user stops all sites. Without
+ * The number of tabs (reports.ts) is served as a document is, so the process runs until the user stops all sites. Without
  * documents there is none: the port is closed `linger` after the last one has gone.
  */
 import { reconnect } from "../link/reconnect.ts";

@@ -1,7 +1,8 @@
 // Components of the popup and the options. Names that pages give are shown as text: never as markup, address or style.
 import { count, size } from "../parts/text.ts";
-import { type Grant, type What, webOrigin } from "./permissions.ts";
+import type { Grant, What } from "./permissions.ts";
 import type { Shown, ShownPage, Request } from "./state.ts";
+import { webOrigin } from "./tabs.ts";
 
 export type Do = (what: Request) => void;
 

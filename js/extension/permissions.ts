@@ -47,9 +47,6 @@ const isOrigin = (origin: string) => {
   }
 };
 
-/** The origin of an http or https URL; "" of any other. */
-export const webOrigin = (url: string) => (/^https?:/.test(url) ? new URL(url).origin : "");
-
 const origins = (kept: unknown) =>
   new Set(
     Array.isArray(kept)

@@ -5,15 +5,13 @@
  */
 import { blocksAround, ruleOf, stepsTo } from "../shown/pick.ts";
 import { fromPicker } from "./messages.ts";
+import { onClosed } from "./ports.ts";
 
 const world = globalThis as { pagewirePicker?: AbortController };
 world.pagewirePicker?.abort();
 const ending = (world.pagewirePicker = new AbortController());
 const port = chrome.runtime.connect({ name: fromPicker });
-port.onDisconnect.addListener(() => {
-  void chrome.runtime.lastError;
-  ending.abort();
-});
+onClosed(port, () => ending.abort());
 
 function end(): void {
   ending.abort();

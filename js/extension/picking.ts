@@ -6,7 +6,8 @@
 import type { Part } from "../shown/part.ts";
 import { fromPicker } from "./messages.ts";
 import { ruleFrom } from "./picked.ts";
-import { webOrigin } from "./permissions.ts";
+import { onClosed, servePorts } from "./ports.ts";
+import { webOrigin } from "./tabs.ts";
 
 /** What is picked, and not shared yet. */
 export interface Pending {
@@ -29,23 +30,18 @@ export class Picking {
   private marks: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly changed: (picked?: Pending) => void) {
-    chrome.runtime.onConnect.addListener((port) => {
-      if (port.name !== fromPicker) return;
-      const { id, tab, frameId, origin } = port.sender ?? {};
-      const isAsked = id === chrome.runtime.id && frameId === 0 && tab?.id !== undefined && tab.id === this.tab;
-      if (!isAsked || !webOrigin(origin ?? "")) return port.disconnect();
+    servePorts(fromPicker, (port, tab, origin = "") => {
+      if (tab !== this.tab || !webOrigin(origin)) return false;
       this.picker?.disconnect();
       this.picker = port;
-      port.onMessage.addListener((message) => port === this.picker && this.hear(origin!, message));
-      port.onDisconnect.addListener(() => {
-        void chrome.runtime.lastError;
-        if (port === this.picker) this.end();
-      });
+      port.onMessage.addListener((message) => port === this.picker && this.receive(origin, message));
+      onClosed(port, () => port === this.picker && this.close());
+      return true;
     });
   }
 
   async begin(tab: number): Promise<void> {
-    this.end();
+    this.close();
     this.pending = undefined;
     this.tab = tab;
     this.changed();
@@ -55,16 +51,16 @@ export class Picking {
   /** Forgets what is picked, and ends what goes on. */
   drop(): void {
     this.pending = undefined;
-    this.end();
+    this.close();
     this.changed();
   }
 
-  private hear(origin: string, message: unknown): void {
+  private receive(origin: string, message: unknown): void {
     const { place, rule } = message as { place?: unknown; rule?: unknown };
     if (typeof place === "string") return this.show(isPlace.test(place) ? place + style : undefined);
     const tab = this.tab!;
     const part = ruleFrom(rule);
-    this.end();
+    this.close();
     this.pending = part && { tab, origin, part, name: `(${crypto.randomUUID()})` };
     this.changed(this.pending);
   }
@@ -82,7 +78,7 @@ export class Picking {
     this.marks = this.marks.then(paint).catch(() => {}); // the document has gone
   }
 
-  private end(): void {
+  private close(): void {
     const { picker } = this;
     this.show(undefined);
     this.tab = this.picker = undefined;

@@ -4,8 +4,9 @@
  * only reads, and does nothing without the worker. It never learns who asks.
  */
 import { shown, type View } from "../shown/shown.ts";
-import { type FromReader, fromReader, type Of, type ToReader } from "./messages.ts";
+import { type FromReader, fromReader, type PartRef, type ToReader } from "./messages.ts";
 import { viewOn } from "./picked.ts";
+import { onClosed } from "./ports.ts";
 
 /** One for the document, however often this script runs in it: it remembers the passwords that a button has shown. */
 const world = globalThis as { pagewireReader?: () => void };
@@ -33,7 +34,7 @@ function reader(): () => void {
   };
   const page = shown(document, { now: () => performance.now(), wait });
   const views = new Map<string, { rule: string; view: View }>();
-  const viewOf = ({ name = "", part }: Of): View => {
+  const viewOf = ({ name = "", part }: PartRef): View => {
     const rule = JSON.stringify(part) ?? "";
     const before = views.get(name);
     if (before?.rule === rule) return before.view;
@@ -64,8 +65,7 @@ function reader(): () => void {
       followed = message !== "stop" && ("watch" in message ? message.watch : followed);
       void receive(port, message);
     });
-    port.onDisconnect.addListener(() => {
-      void chrome.runtime.lastError; // if it is not read, Chromium logs that the back/forward cache has closed the port
+    onClosed(port, () => {
       if (port !== worker) return;
       worker = undefined;
       for (const { view } of views.values()) view.watch(false);

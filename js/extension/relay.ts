@@ -8,7 +8,8 @@
  */
 import { frame, titles } from "../link/about.ts";
 import { reconnect } from "../link/reconnect.ts";
-import { type Down, fromRelay, handover, look, type Note, start, type ToRelay, type Up } from "./messages.ts";
+import { type Down, fromRelay, handover, type Note, recheck, start, type ToRelay, type Up } from "./messages.ts";
+import { onClosed } from "./ports.ts";
 
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 15_000;
@@ -26,7 +27,7 @@ function relay(): void {
   let offers = 0;
   /** Whether the page layer has been told to start. */
   let started = false;
-  /** The user has not allowed the site: only a "look" changes that. */
+  /** The user has not allowed the site: only `recheck` changes that. */
   let waiting = false;
   let away = false;
   let over = false;
@@ -59,10 +60,7 @@ function relay(): void {
     ours.onMessage.addListener((message) => {
       if (worker === ours) receive(message as ToRelay);
     });
-    ours.onDisconnect.addListener(() => {
-      void chrome.runtime.lastError; // if it is not read, Chromium logs that the back/forward cache has closed the port
-      if (worker === ours) lost();
-    });
+    onClosed(ours, () => worker === ours && lost());
     note({ offers, frame: frame(), url: location.href, title: title.now(), focused: focus() });
   };
   const loop = reconnect(connect, () => longestPause);
@@ -97,7 +95,7 @@ function relay(): void {
   };
 
   chrome.runtime.onMessage.addListener((message, sender) => {
-    if (message !== look || sender.id !== chrome.runtime.id || worker) return;
+    if (message !== recheck || sender.id !== chrome.runtime.id || worker) return;
     connect();
   });
 

@@ -1,8 +1,9 @@
 /**
- * What the extension itself reports to a gateway: short texts on the browser, at a pace. front.ts and tabs.ts make them.
- * Transports treat a report as a document that belongs to no page. This worker makes its frames.
+ * What the extension itself reports to a gateway: short texts on the browser, at a pace. Transports treat a report as a
+ * document that belongs to no page. This worker makes its frames. bridge/pages/socket/front.go and tabs.go take them.
  */
 import { linkVersion } from "../link/link.ts";
+import { shortTitle, TabFollower, urlWithin, webOrigin, withoutQuery } from "./tabs.ts";
 import type { Link, Linkable, LinkEvents, TabName } from "./transport.ts";
 
 /** The version of Pagewire; js/build puts it in. */
@@ -11,54 +12,49 @@ declare const PAGEWIRE_VERSION: string;
 /** The first frame of a link whose other end is this worker and no page. */
 export const hello = (about: object): string => JSON.stringify([["hello", linkVersion, PAGEWIRE_VERSION, about]]);
 
-export abstract class Report implements Linkable {
+/** While it does not follow the browser nothing is reported, not even a report that had begun. */
+abstract class Report extends TabFollower implements Linkable {
   readonly origin: string;
   readonly admitted = true;
-  protected on = false; // while it is false nothing is reported, not even a report that had begun
   protected name: TabName = String;
-  private due = false;
-  private looking = false;
-  private last = "";
+  /** What was reported last on the present link; "" before its hello. */
+  private sent = "";
+  /** The present link's. */
   private events: LinkEvents | undefined;
 
-  /** No other document has the id. The pause after a look is in ms: pages may change their titles many times a second. */
+  /** No other document has the id. */
   constructor(
     readonly id: number,
     private readonly kind: string,
-    private readonly pause: number,
+    pause: number,
   ) {
+    super(pause);
     this.origin = `pagewire://${kind}`;
   }
 
-  /** The browser's events after which there may be something else to report. */
-  protected abstract causes(): { addListener(f: () => void): void; removeListener(f: () => void): void }[];
-
-  /** Looks at the browser, and says what there is to report. */
+  /** Looks at the browser, and sends what there is to report. */
   protected abstract report(events: LinkEvents): Promise<void>;
 
   /** Takes a frame of the gateway. */
   protected asked(_: LinkEvents): void {}
 
-  /** Begins or ends to report. The browser's events wake a suspended worker, which looks when it starts. */
-  follow(on: boolean): void {
-    if (on === this.on) return;
-    this.on = on;
-    for (const event of this.causes()) event[on ? "addListener" : "removeListener"](this.look);
+  protected async update(): Promise<void> {
+    if (this.events) await this.report(this.events);
   }
 
   link(name: TabName, events: LinkEvents): Link {
-    const end = () => {
-      if (this.events === events) this.events = undefined;
+    const close = () => {
+      if (this.isFor(events)) this.events = undefined;
     };
     this.name = name;
     this.events = events;
-    this.last = "";
-    void this.report(events).catch(this.look); // not after a pause: the gateway waits for a hello
+    this.sent = "";
+    void this.report(events).catch(this.updateSoon); // not after a pause: the gateway waits for a hello
     return {
       send: () => this.asked(events),
-      close: end,
+      close,
       refuse(why) {
-        end();
+        close();
         events.closed(why);
       },
     };
@@ -66,33 +62,94 @@ export abstract class Report implements Linkable {
 
   /** A worker that asks the browser for something is not suspended. */
   keepAlive(): void {
-    void this.look();
+    this.updateSoon();
   }
 
-  /** Reports. While it does, further calls lead to one further report. */
-  readonly look = async (): Promise<void> => {
-    this.due = true;
-    if (this.looking) return;
-    this.looking = true;
-    while (this.due && this.events) {
-      this.due = false;
-      await this.report(this.events).catch(() => {}); // a tab has gone, and another event follows; or the browser ends
-      await new Promise((done) => setTimeout(done, this.pause));
-    }
-    this.looking = false;
-  };
-
-  /** Sends a report, after the link's hello with these facts. What has been said last is not said again by itself. */
-  protected say(events: LinkEvents, text: string, again = false, facts?: object): void {
-    if (!this.on || !this.isFor(events) || (text === this.last && !again)) return;
+  /** Sends a report, after the link's hello with these facts. The same report is not sent twice, unless it is `again`. */
+  protected send(events: LinkEvents, text: string, again = false, facts?: object): void {
+    if (!this.on || !this.isFor(events) || (text === this.sent && !again)) return;
     const about = { epoch: this.kind, tab: this.name(0), frame: "", origin: this.origin, ...facts };
-    if (!this.last) events.frame(hello(about));
-    this.last = text;
+    if (!this.sent) events.frame(hello(about));
+    this.sent = text;
     events.frame(text);
   }
 
   /** Whether the link with these events goes on. */
   protected isFor(events: LinkEvents): boolean {
     return this.events === events;
+  }
+}
+
+/** The tab in front of the user. Only the title and the URL are a page's. */
+export class FrontTab extends Report {
+  constructor(private readonly user: { admits(origin: string): Promise<boolean>; profile(): string }) {
+    super(Number.MAX_SAFE_INTEGER, "front", 100);
+  }
+
+  protected causes() {
+    return [chrome.tabs.onActivated, chrome.tabs.onUpdated, chrome.windows.onFocusChanged];
+  }
+
+  protected async report(events: LinkEvents): Promise<void> {
+    const [tab] = await chrome.tabs.query({ active: true, lastFocusedWindow: true });
+    const { id = 0, windowId, url = "", title } = tab ?? {};
+    const focused = windowId !== undefined && (await chrome.windows.get(windowId)).focused;
+    const origin = webOrigin(url);
+    const allowed = origin && (await this.user.admits(origin));
+    const { name } = this;
+    const text = JSON.stringify({
+      ...{ focused, tab: name(id), origin },
+      ...(windowId !== undefined && { window: name(windowId) }),
+      ...(allowed && { title: shortTitle(title), url: urlWithin(origin, url) }),
+    });
+    // A focused tab is reported again: the user may have looked at a tab of another browser meanwhile.
+    this.send(events, text, focused, { browser: navigator.userAgent, profile: this.user.profile() });
+  }
+}
+
+/** The most tabs that are named, and the longest title and address. */
+const mostNamed = 200;
+const longest = 300;
+
+/**
+ * The number of open tabs that offer agents nothing. Agents learn that there are some, and never which. The person's
+ * own `pagewire ls` asks for titles and addresses, and only then do they leave the browser.
+ */
+export class TabCount extends Report {
+  /** `offers` reports whether agents may have something of a tab, and `target` is its key by CDP. */
+  constructor(private readonly user: { offers(tab: number): boolean; target(tab: number): string | undefined }) {
+    super(Number.MAX_SAFE_INTEGER - 1, "tabs", 2000);
+  }
+
+  protected causes() {
+    return [chrome.tabs.onUpdated, chrome.tabs.onRemoved];
+  }
+
+  override follow(on: boolean): void {
+    super.follow(on);
+    if (on) this.updateSoon(); // agents may have something of another tab now
+  }
+
+  /** Private tabs are neither counted nor named. */
+  private async bare(): Promise<{ title: string; url: string; target: string }[]> {
+    const { user } = this;
+    const isBare = ({ id, url = "", incognito }: chrome.tabs.Tab) =>
+      id !== undefined && !incognito && webOrigin(url) && !user.offers(id);
+    return (await chrome.tabs.query({})).filter(isBare).map(({ id, url = "", title }) => ({
+      title: shortTitle(title, longest),
+      url: withoutQuery(url).slice(0, longest),
+      target: user.target(id!) ?? "",
+    }));
+  }
+
+  protected async report(events: LinkEvents): Promise<void> {
+    const bare = await this.bare();
+    this.send(events, JSON.stringify({ count: bare.length, targets: bare.flatMap(({ target }) => target || []) }));
+  }
+
+  /** The gateway asks for nothing but names. */
+  protected override async asked(events: LinkEvents): Promise<void> {
+    const named = this.on ? (await this.bare().catch(() => [])).slice(0, mostNamed) : [];
+    if (this.isFor(events)) events.frame(JSON.stringify({ named }));
   }
 }

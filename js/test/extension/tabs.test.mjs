@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { eventually, turn } from "./browser.mjs";
-import { Tabs } from "../../../dist/test/extension.mjs";
+import { TabCount } from "../../../dist/test/extension.mjs";
 
 mock.timers.enable({ apis: ["setTimeout"] });
 const secret = { title: "secret", url: "https://bank.test/secret?token=secret#secret" };
@@ -21,7 +21,7 @@ chrome.tabs.query = async () => {
   queries++;
   return structuredClone(open);
 };
-const tabs = new Tabs({ offers: (tab) => offers.has(tab), target: (tab) => targets.get(tab) });
+const tabs = new TabCount({ offers: (tab) => offers.has(tab), target: (tab) => targets.get(tab) });
 const frames = [];
 let closed;
 const begin = () =>
