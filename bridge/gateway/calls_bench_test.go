@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
+	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -24,7 +25,7 @@ func BenchmarkCalls(b *testing.B) {
 		{"t", `{}`, "test"},
 	} {
 		b.Run(c.tool+"/"+c.transport, func(b *testing.B) {
-			g := New(Options{})
+			g := New(Options{PageLimits: link.Limits{Calls: 1 << 30, CallsBurst: 1 << 30}})
 			defer g.Close()
 			page := testkit.NewPage(b, map[string]string{app + "/doc": "one"})
 			page.SetTool("t", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {

@@ -514,7 +514,7 @@ func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, 
 		if refused != nil {
 			return refused
 		}
-		c.OnEnd(f.close)
+		c.cancel = f.close
 		c.events = f
 		f.whenBegun(func() {
 			first, _ := f.next()
@@ -655,7 +655,7 @@ func (g *Gateway) askWebhooks(c *call, sub events.Subscription, r bridge.EventRe
 		ask = c.agent.webhooks.Unsubscribe
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c.OnEnd(cancel)
+	c.cancel = cancel
 	go func() {
 		result, refused := ask(ctx, q)
 		g.locked(func() { answer(result, refused) })()

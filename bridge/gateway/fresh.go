@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,62 +76,66 @@ func (g *Gateway) leadsTo(p *Page, uri string) string {
 	return taburi.Of(uri, p.Segment())
 }
 
-// runTool makes a page run its tool, unless the agent does not know the present state of a resource on which the tool
-// depends. sure means that the resources whose revisions cannot be compared were looked at just now.
-func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int, sure bool) {
-	list, unsure := g.conditions(c.Memory(), o)
-	if len(unsure) > 0 && !sure {
-		g.tryStale(c, o, args, unsure, tries)
-		return
-	}
-	c.OnEnd(c.route.Page().callTool(c, o.name, args, list, func(r reply) {
-		if r.failure == link.Stale {
-			g.tryStale(c, o, args, slices.Concat(r.stale, unsure), tries)
+// runTool makes a page run its tool, and answers. It does not if the agent does not know the present state of a resource
+// on which the tool depends.
+func (g *Gateway) runTool(ctx context.Context, c *toolCall, o toolOffer, args []byte) {
+	looked := false // at the resources whose revisions cannot be compared
+	for tries := 1; ; tries++ {
+		list, stale := g.conditions(c.Memory(), o)
+		if looked || len(stale) == 0 {
+			r := c.route.Page().callTool(ctx, c, o.name, args, list)
+			if ctx.Err() != nil {
+				return
+			}
+			if r.failure != link.Stale {
+				if m := c.Memory(); m != nil {
+					delete(m.Refused, o.name)
+				}
+				g.answerTool(ctx, c, o, r)
+				return
+			}
+			stale = slices.Concat(r.stale, stale)
+		}
+		changed, found := g.lookStale(ctx, c, o, stale)
+		if ctx.Err() != nil {
 			return
 		}
-		if m := c.Memory(); m != nil {
-			delete(m.Refused, o.name)
+		if len(changed) > 0 || tries >= maxTries {
+			g.refuse(ctx, c, o, changed, found)
+			return
 		}
-		if !g.continues(c, o, r) {
-			g.completeTool(c, o, r)
-		}
-	}))
+		looked = true
+	}
 }
 
-// tryStale looks at resources of which the agent may not know the present state. If it does, the tool may run after
-// all: some pages report a change while the contents are the same.
-func (g *Gateway) tryStale(c *toolCall, o toolOffer, args []byte, uris []string, tries int) {
+// lookStale looks at resources of which the agent may not know the present state. It returns those of which it does not,
+// and what it has found. Some pages report a change while the contents are the same: then the tool may run after all.
+func (g *Gateway) lookStale(ctx context.Context, c *toolCall, o toolOffer, uris []string) (changed []string,
+	found map[string]*live.Look) {
 	names := map[string]string{} // by the name that leads to this page
 	for _, uri := range uris {
 		names[g.leadsTo(o.page, uri)] = uri
 	}
-	g.tools.own.Looks(c, slices.Collect(maps.Keys(names)), g.opt.ReadTimeout, func(looks map[string]*live.Look) {
-		found := map[string]*live.Look{}
-		for at, l := range looks {
-			found[names[at]] = l
+	found = map[string]*live.Look{}
+	for at, l := range g.tools.own.Look(ctx, c, slices.Collect(maps.Keys(names)), g.opt.ReadTimeout) {
+		found[names[at]] = l
+	}
+	m := c.Memory()
+	if m == nil || ctx.Err() != nil {
+		return nil, nil // the agent has gone, or waits no more
+	}
+	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool {
+		l := found[uri]
+		if l == nil {
+			return m.Unread[uri] // a resource that cannot be read must not block its tool for ever
 		}
-		m := c.Memory()
-		if m == nil {
-			return // the agent has gone
+		v, ok := m.Last(uri)
+		if !ok || !live.Same(v, l) {
+			return false
 		}
-		changed := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool {
-			l := found[uri]
-			if l == nil {
-				return m.Unread[uri] // a resource that cannot be read must not block its tool for ever
-			}
-			v, ok := m.Last(uri)
-			if !ok || !live.Same(v, l) {
-				return false
-			}
-			m.Renew(uri, l.Version(v.Part))
-			return true
-		})
-		if len(changed) == 0 && tries < maxTries {
-			g.runTool(c, o, args, tries+1, true)
-			return
-		}
-		g.refuse(c, o, changed, found)
-	})
+		m.Renew(uri, l.Version(v.Part))
+		return true
+	}), found
 }
 
 // refusedHead bounds the sentence of a refusal, in bytes.
@@ -138,7 +143,8 @@ const refusedHead = 400
 
 // refuse answers a call with the present state, or with what has changed, without running the tool. From then on the
 // agent knows this state.
-func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[string]*live.Look) {
+func (g *Gateway) refuse(ctx context.Context, c *toolCall, o toolOffer, changed []string,
+	found map[string]*live.Look) {
 	m := c.Memory()
 	room := g.opt.PageChars - calls.ReminderChars - refusedHead
 	lines := []string{""}
@@ -179,5 +185,5 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 			"is right."
 	}
 	lines[0] = fmt.Sprintf("%s %s was not run%s: %s", m.Tag, c.name, times, why)
-	g.tools.own.Respond(c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
+	g.tools.own.Respond(ctx, c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/driver"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
@@ -101,6 +102,7 @@ type Gateway struct {
 	remembering   int                // agents with a memory
 	clients       map[string]*client // by name
 	calls         map[bridge.CallID]*call
+	running       calls.Starter // of calls of tools
 	continued     map[*continuation]bool
 	door          *door.Door[*Page]
 	all           *pass // sees all pages, and what they show: for those who look for the user, or for several agents
@@ -189,9 +191,13 @@ const MaxMessageBytes = 4 << 20
 // MessageBytes is the size above which an agent's message is refused unread.
 func (g *Gateway) MessageBytes() int { return g.engine.MessageBytes() }
 
-// Close answers all open requests and ends every session.
+// Close answers all open requests and ends every session. It returns when all calls of tools have ended.
 func (g *Gateway) Close() {
-	defer g.lock()()
+	g.locked(g.close)()
+	g.running.Wait()
+}
+
+func (g *Gateway) close() {
 	if g.closed {
 		return
 	}

@@ -127,20 +127,22 @@ type apartWork struct {
 // begins starts work on an origin for a call of an agent.
 func begins(g *Gateway, id bridge.CallID, a *Agent, p *Page, origin string) *apartWork {
 	w := &apartWork{id: id, began: make(chan bool, 1), finish: make(chan bool)}
-	c := &toolCall{call: &call{id: id, agent: a}, g: g}
+	c := g.newToolCall(&call{id: id, agent: a})
 	defer g.lock()()
 	if p != nil {
 		c.route = a.pass.To(p, false)
 	}
 	g.calls[id] = c.call
-	c.Apart(origin, func(ctx context.Context) func() {
-		w.began <- true
-		select {
-		case <-w.finish:
-		case <-ctx.Done():
-			w.ended.Store(true)
-		}
-		return func() { w.done.Store(true) }
+	c.start(func(ctx context.Context) {
+		c.Apart(ctx, origin, func(ctx context.Context) {
+			w.began <- true
+			select {
+			case <-w.finish:
+			case <-ctx.Done():
+				w.ended.Store(true)
+			}
+		})
+		w.done.Store(ctx.Err() == nil)
 	})
 	return w
 }

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -53,17 +55,6 @@ func (c *call) owner() (o bridge.Owner) {
 		o = c.route.Page().Owner()
 	}
 	return o
-}
-
-// OnEnd adds f to the functions that End calls.
-func (c *call) OnEnd(f func()) {
-	before := c.cancel
-	c.cancel = func() {
-		if before != nil {
-			before()
-		}
-		f()
-	}
 }
 
 func (h *host) Send(to bridge.PortID, m bridge.Message) {
@@ -194,11 +185,12 @@ func (g *Gateway) successor(p *Page, uri string) *catalog.Entry {
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 	g := (*Gateway)(h)
-	c := &toolCall{call: &call{id: id, agent: g.agents[t.Port]}, g: g, used: map[*Page]*route{}}
+	c := g.newToolCall(&call{id: id, agent: g.agents[t.Port]})
 	g.calls[id] = c.call
 	g.counts.toolCalls++
 	if c.agent != nil {
-		g.callTool(c, t)
+		t.Arguments = slices.Clone(t.Arguments)
+		c.start(func(ctx context.Context) { g.callTool(ctx, c, t) })
 	}
 }
 

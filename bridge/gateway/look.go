@@ -9,63 +9,56 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// look reads a URI at its page, and counts its changes from then on. done is called once, with the lock held, unless
-// end is called before. The caller must call end. done gets the route to the page too, if it was read. The pass is
-// asked when the page is known, and again when it has answered.
-func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end func()) {
-	var route *route
-	ended := false
-	stop := func() {}
-	finish := func(l *live.Look) {
-		if !ended {
-			l.URI = uri
-			done(l, route)
-		}
-	}
-	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
-		revision := g.tools.revisions.Revision(uri) // before the read: a change during the read counts as new
-		asked, err := g.engine.Resolve(uri)
-		r := g.catalog.Entry(asked.Key)
-		route = p.Resolve(uri)
-		switch {
-		case ended:
-		case !p.Sees(uri):
-			finish(&live.Look{Why: calls.Unknown})
-		case failed[uri] != "":
-			finish(&live.Look{Why: failed[uri]})
-		case err != nil || r == nil || route == nil:
-			g.addMissed(uri)
-			finish(&live.Look{Why: "no open page offers this resource now"})
-		case r.Page.Life().Left():
-			g.addMissed(uri)
-			finish(&live.Look{Why: "its page is being reloaded; try again"})
-		default:
-			g.counts.reads++
-			stop = read(route, r, asked, func(answer reply) {
-				if answer.gone {
-					g.addMissed(uri)
-				}
-				if !route.Holds() {
-					finish(&live.Look{Why: calls.Unknown})
-					return
-				}
-				finish(g.lookAt(uri, revision, pageOf(r.Page), answer))
-			})
-			if ended { // it was answered at once
-				stop()
-			}
-		}
+// look reads a URI at its page, and counts its changes from then on. It returns the route to the page too, if that was
+// read, and no look if ctx has ended before the page has answered. The pass is asked when the page is known, and again
+// when it has answered.
+func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) (*live.Look, *route) {
+	failed, ok := calls.Await(ctx, t, func(done func(map[string]string)) {
+		g.tools.revisions.Track([]string{uri}, done)
 	})
-	return func() {
-		ended = true
-		stop()
+	if !ok {
+		return nil, nil
 	}
+	revision := g.tools.revisions.Revision(uri) // before the read: a change during the read counts as new
+	asked, err := g.engine.Resolve(uri)
+	r := g.catalog.Entry(asked.Key)
+	route := p.Resolve(uri)
+	why := ""
+	switch {
+	case !p.Sees(uri):
+		why = calls.Unknown
+	case failed[uri] != "":
+		why = failed[uri]
+	case err != nil || r == nil || route == nil:
+		g.addMissed(uri)
+		why = "no open page offers this resource now"
+	case r.Page.Life().Left():
+		g.addMissed(uri)
+		why = "its page is being reloaded; try again"
+	}
+	if why != "" {
+		return &live.Look{URI: uri, Why: why}, nil
+	}
+	g.counts.reads++
+	var end func()
+	answer, ok := calls.Await(ctx, t, func(done func(reply)) { end = read(route, r, asked, done) })
+	end()
+	if !ok {
+		return nil, nil
+	}
+	if answer.gone {
+		g.addMissed(uri)
+	}
+	if !route.Holds() {
+		return &live.Look{URI: uri, Why: calls.Unknown}, nil
+	}
+	return g.lookAt(uri, revision, route.Page(), answer), route
 }
 
 // lookAt evaluates a page's answer. Different contents at one revision are a change that the page did not report.
 func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Look {
 	if r.failure != "" {
-		return &live.Look{Why: cmp.Or(r.detail, "the page could not be read, and its console has the cause")}
+		return &live.Look{URI: uri, Why: cmp.Or(r.detail, "the page could not be read, and its console has the cause")}
 	}
 	l := live.NewLook(uri, r.contents, r.parts)
 	l.Epoch, l.Count = p.epoch, r.revision
@@ -78,22 +71,17 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
-	found := make(chan *live.Look, 1)
-	end := func() {}
-	g.locked(func() {
-		end = g.look(uri, g.all, func(l *live.Look, _ *route) { found <- l })
-		revision = g.tools.revisions.Revision(uri)
-	})()
-	defer g.locked(end)()
-	select {
-	case l = <-found:
-		if l.Why != "" {
-			return nil, revision, errors.New(l.Why)
-		}
-		return l, l.Revision, nil
-	case <-ctx.Done():
+	t := calls.Begin(g.mu)
+	defer t.End()
+	g.tools.revisions.Track([]string{uri}, func(map[string]string) {})
+	revision = g.tools.revisions.Revision(uri)
+	switch l, _ = g.look(ctx, t, uri, g.all); {
+	case l == nil:
 		return nil, revision, errors.New("its page has not answered")
+	case l.Why != "":
+		return nil, revision, errors.New(l.Why)
 	}
+	return l, l.Revision, nil
 }
 
 // Revision is the revision of the last counted change of a URI, or 0.

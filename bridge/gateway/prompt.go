@@ -73,31 +73,20 @@ func (a *Agent) Changes(ctx context.Context, q Ask) (string, error) {
 // changesOf answers for the agent that find returns. find is called with the lock held.
 func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (string, error) {
 	g.awaitLooks(ctx)
-	answer := make(chan string, 1)
-	c := &toolCall{call: &call{}, g: g, used: map[*Page]*route{}}
-	var err error
-	g.locked(func() {
-		if g.closed {
-			err = ErrClosed
-		} else if c.agent = find(); c.agent == nil || c.Memory() == nil {
-			c.agent = nil
-		} else {
-			g.changesFor(c, q, func(text string) { answer <- text })
-		}
-	})()
-	if c.agent == nil {
-		return "", err
+	t := calls.Begin(g.mu)
+	defer t.End()
+	if g.closed {
+		return "", ErrClosed
 	}
-	select {
-	case text := <-answer:
-		return text, nil
-	case <-ctx.Done():
-		defer g.lock()()
-		if c.cancel != nil {
-			c.cancel()
-		}
+	c := g.newToolCall(&call{agent: find()})
+	if c.Turn = t; c.agent == nil || c.Memory() == nil {
+		return "", nil
+	}
+	text := g.changesFor(ctx, c, q)
+	if text == "" {
 		return "", ctx.Err()
 	}
+	return text, nil
 }
 
 // Unknown lists the URIs in uris with changes that the agent has not been told of, of those that it sees. From now on
@@ -175,14 +164,13 @@ func (g *Gateway) endConversations(now time.Time) {
 	}
 }
 
-// changesFor answers an Ask of the call's agent. It calls then once, with the lock held, unless the call ends before.
-func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
+// changesFor answers an Ask of the call's agent.
+func (g *Gateway) changesFor(ctx context.Context, c *toolCall, q Ask) (text string) {
 	m := c.Memory()
 	begins := c.agent.begins(q)
 	if q.Forget {
 		m.Empty()
-		then("")
-		return
+		return ""
 	}
 	q.Inline, q.URIs = q.Inline[:min(len(q.Inline), maxChosen)], q.URIs[:min(len(q.URIs), maxChosen)]
 	list := g.newsAtPrompt(c.agent, q, begins)
@@ -199,14 +187,12 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 			ask = append(ask, n.URI)
 		}
 	}
-	g.tools.own.Looks(c, ask, calls.LookFor, func(found map[string]*live.Look) {
-		if c.Memory() == nil || !c.holds() {
-			clear(c.used)
-			then("") // the agent has gone, or may not have it any more
-			return
-		}
-		then(m.Tell(follow.Telling{Head: head, More: more, Chars: promptChars, List: list, Found: found}))
-	})
+	found := g.tools.own.Look(ctx, c, ask, calls.LookFor)
+	if c.Memory() == nil || ctx.Err() != nil || !c.holds() {
+		clear(c.used)
+		return "" // the agent has gone, or may not have it any more
+	}
+	return m.Tell(follow.Telling{Head: head, More: more, Chars: promptChars, List: list, Found: found})
 }
 
 // chooses reports whether the user chose a resource's contents.
@@ -267,20 +253,18 @@ const noChanges = "{}"
 
 // changes answers a call of page_changes. Its only text is always the hook's JSON: a program shows its user any other
 // text, or takes it for context.
-func (g *Gateway) changes(c *toolCall, args []byte) {
+func (g *Gateway) changes(ctx context.Context, c *toolCall, args []byte) {
 	var in Ask // without a Session, which a model must not set
 	hook, event := HookPrograms[0], ""
 	err := calls.Decode(toolChanges, args, map[string]any{"hook": &hook, "event": &event,
 		"inline": &in.Inline, "uris": &in.URIs, "forget": &in.Forget})
-	say := func(text string) {
-		text = cmp.Or(HookOutput(hook, event, text), noChanges)
-		c.Complete(calls.Result(false, live.AsText(text)))
+	text := ""
+	if err == nil && c.Memory() != nil && (in.Forget || HookOutput(hook, event, "x") != "") {
+		text = g.changesFor(ctx, c, in)
 	}
-	if err != nil || c.Memory() == nil || !in.Forget && HookOutput(hook, event, "x") == "" {
-		say("")
-		return
+	if ctx.Err() == nil {
+		c.Complete(calls.Result(false, live.AsText(cmp.Or(HookOutput(hook, event, text), noChanges))))
 	}
-	g.changesFor(c, in, say)
 }
 
 // HookPrograms are the programs whose hooks' output is known.

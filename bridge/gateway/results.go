@@ -18,7 +18,7 @@ const unfit = "[The tool has run, and this is its result. It is marked as an err
 	"is not known to fit the tool's outputSchema.]"
 
 // completeTool answers a call of a page's tool.
-func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
+func (g *Gateway) completeTool(ctx context.Context, c *toolCall, o toolOffer, r reply) {
 	result := r.result
 	if r.failure != "" || result == nil {
 		g.complete(c.call, r)
@@ -33,32 +33,33 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 		g.complete(c.call, reply{contents: result.JSON(typed, more...), meta: result.Meta})
 	}
 	if o.tool.Output == nil || o.tool.Navigates { // then it is not listed
-		g.tools.own.Remind(c, o.origin(), func(block string) {
-			if !c.holds() {
-				block = ""
-			}
-			complete(false, mark, block)
-		})
+		block := g.tools.own.Remind(ctx, c, o.origin())
+		if ctx.Err() != nil {
+			return
+		}
+		if !c.holds() {
+			block = ""
+		}
+		complete(false, mark, block)
 		return
 	}
-	c.Apart(o.origin(), func(ctx context.Context) (then func()) {
-		fault := o.tool.Output.Check(ctx, result)
-		return func() {
-			if fault == nil {
-				complete(true, mark)
-			} else {
-				why := unfit
-				if result.IsError {
-					why = ""
-				}
-				result.IsError = true
-				complete(false, why, mark)
-				g.log.Warn("a tool's result does not fit its outputSchema", "tool", o.name, "origin", o.origin())
-				o.page.report("the result of the tool " + o.name + " is served as text: its structuredContent does " +
-					"not fit its outputSchema: " + Shorten(fault.Error(), maxTitle))
-			}
+	var fault error
+	c.Apart(ctx, o.origin(), func(ctx context.Context) { fault = o.tool.Output.Check(ctx, result) })
+	switch {
+	case ctx.Err() != nil:
+	case fault == nil:
+		complete(true, mark)
+	default:
+		why := unfit
+		if result.IsError {
+			why = ""
 		}
-	})
+		result.IsError = true
+		complete(false, why, mark)
+		g.log.Warn("a tool's result does not fit its outputSchema", "tool", o.name, "origin", o.origin())
+		o.page.report("the result of the tool " + o.name + " is served as text: its structuredContent does " +
+			"not fit its outputSchema: " + Shorten(fault.Error(), maxTitle))
+	}
 }
 
 // olderFor notes, when a page's tool is called, the URIs at its origin of which the agent has an older state. URIs on

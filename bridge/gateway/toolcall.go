@@ -17,21 +17,44 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A toolCall is a call of one of our tools or a page's, or a hook's request. Its methods run with the lock held.
+// A toolCall is a call of one of our tools or a page's, or a hook's request. Its goroutine has the lock, except in those
+// methods of the call that take a context, and of its Turn: there it waits without.
 type toolCall struct {
 	*call
+	*calls.Turn
 	g     *Gateway
 	used  map[*Page]*route // to pages whose contents the answer may have
 	older map[string]bool  // URIs of which the agent had an older state when it called a page's tool
 
 	// Of a page's tool.
 	name      string    // by which agents know it: only this one stands in our words
-	run       *run      // at the page; nil until the page is asked
+	run       *run      // the last one at a page; nil until a page is asked
 	since     time.Time // the agent has called
 	steps     int       // the last progress
 	told      bool      // the page reports progress itself
 	continued bool      // the tab's next document is to answer
-	silence   func()    // stops the reports
+}
+
+// newToolCall returns a call of an agent that is in no goroutine yet.
+func (g *Gateway) newToolCall(c *call) *toolCall {
+	return &toolCall{call: c, g: g, used: map[*Page]*route{}}
+}
+
+// start runs a call of a tool in a goroutine of its own. The call's end withdraws it from the page in the same step, so
+// that a page which asks later does not start it. Then the goroutine's context has ended.
+func (c *toolCall) start(run func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = func() {
+		if c.run != nil {
+			c.run.end()
+		}
+		cancel()
+	}
+	c.g.running.Start(c.g.mu, func(t *calls.Turn) {
+		defer cancel()
+		c.Turn = t
+		run(ctx)
+	})
 }
 
 func (c *toolCall) Memory() *follow.Memory { return c.agent.memory }
@@ -44,49 +67,49 @@ func (c *toolCall) Reminds() (told, inline bool) {
 	return c.agent.reminders != RemindersOff, c.agent.reminders == RemindersInline
 }
 
-func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
-	switch {
-	case !c.Sees(uri):
-		done(&live.Look{URI: uri, Why: calls.Unknown})
-	case uri == door.FrontURI:
-		done(c.g.lookAtFront(c.agent))
-	default:
-		return c.g.look(uri, c.agent.pass, func(l *live.Look, r *route) {
-			if l.Why == "" {
-				c.used[r.Page()] = r
-			}
-			done(l)
-		})
-	}
-	return func() {}
+func (c *toolCall) Look(ctx context.Context, uris ...string) map[string]*live.Look {
+	found := map[string]*live.Look{}
+	c.Each(len(uris), func(t *calls.Turn, i int) {
+		if l := c.look(ctx, t, uris[i]); l != nil {
+			found[uris[i]] = l
+		}
+	})
+	return found
 }
 
-func (c *toolCall) After(d time.Duration, f func()) (stop func()) { return c.g.after(d, f) }
+func (c *toolCall) look(ctx context.Context, t *calls.Turn, uri string) *live.Look {
+	switch {
+	case !c.Sees(uri):
+		return &live.Look{URI: uri, Why: calls.Unknown}
+	case uri == door.FrontURI:
+		return c.g.lookAtFront(c.agent)
+	}
+	l, r := c.g.look(ctx, t, uri, c.agent.pass)
+	if l != nil && l.Why == "" {
+		c.used[r.Page()] = r
+	}
+	return l
+}
 
 // apart has places for large pieces of work, such as the check of a result: one for each processor of a small machine.
 var apart = quota.Room{Name: "apart", Places: 2}
 
 // Apart divides the places by origin, and those of an origin by the agent's program.
-func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then func())) {
-	g, life := c.g, context.Background()
+func (c *toolCall) Apart(ctx context.Context, origin string, work func(ctx context.Context)) {
+	life := context.Background()
 	if c.route != nil {
 		life = c.route.Page().ctx
 	}
-	waits, stop := context.WithCancel(context.Background())
 	works, end := context.WithCancel(life)
-	c.OnEnd(func() { stop(); end() })
-	go func() {
-		leave, err := g.places.Enter(waits, origin, c.agent.client.name, apart)
-		if err != nil {
-			return // the call has ended
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+	c.Without(func() {
+		leave, err := c.g.places.Enter(ctx, origin, c.agent.client.name, apart)
+		if err == nil {
+			defer leave()
+			work(works)
 		}
-		then := work(works)
-		leave()
-		defer g.lock()()
-		if g.calls[c.id] == c.call {
-			then()
-		}
-	}()
+	})
 }
 
 func (c *toolCall) Progress(done, total int, message string) {

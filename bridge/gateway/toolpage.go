@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"time"
@@ -44,18 +45,22 @@ func (p *Page) SetTools(tools []bridge.Tool) error {
 // asks first, and one whose link has ended drops it.
 type run struct {
 	page    *Page
-	tells   bool        // the page says when it starts a tool
-	began   bool        // it has said so
-	reacted time.Time   // when the page was asked, or has last asked whether to start
-	done    func(reply) // called once
-	over    bool        // done was called, or nobody waits
+	name    string // the page's own
+	args    []byte
+	tells   bool      // the page says when it starts a tool
+	began   bool      // it has said so
+	reacted time.Time // when the page was asked, or has last asked whether to start
+	over    bool      // there is an answer, or nobody waits
+	answer  reply     // once it is over, unless nobody waits
+	wake    func()    // makes who waits look
+	stop    func()    // withdraws the call from the page; nil once that is done
 }
 
-// finish passes on a reply, unless there was one.
+// finish takes a reply, unless there was one.
 func (r *run) finish(answer reply) {
 	if !r.over {
-		r.over = true
-		r.done(answer)
+		r.over, r.answer = true, answer
+		r.wake()
 	}
 }
 
@@ -65,17 +70,33 @@ func (r *run) starts() {
 	r.page.setStill(false)
 }
 
-// callTool makes a page run a tool. The page's progress goes to the agent. If one of the conditions has changed, the
-// tool does not run and the reply's failure is link.Stale. done is called once, unless end is called before; end is
-// called once.
-func (p *Page) callTool(c *toolCall, name string, args []byte, unless []condition, done func(reply)) (end func()) {
-	r := &run{page: p, tells: p.link == nil || p.link.peer.Starts(), reacted: time.Now(), done: done}
-	c.run = r
-	var stop func()
-	if p.link != nil {
-		stop = p.link.callTool(c, r, name, args, unless)
+// end withdraws the call from the page. If there is no answer, it notes that the call may have begun.
+func (r *run) end() {
+	if r.stop == nil {
+		return
+	}
+	r.stop()
+	r.stop = nil
+	p := r.page
+	// A page layer that says what it starts keeps such calls itself.
+	left := !r.over && (!r.tells || r.began && p.link == nil) && r.name != toolArrived
+	if r.over = true; left {
+		if len(p.left) >= maxLeft {
+			clear(p.left)
+		}
+		p.left[callKey(r.name, r.args)] = time.Now()
+	}
+}
+
+// callTool makes a page run a tool, and returns its answer: none if ctx has ended before. The page's progress goes to the
+// agent. If one of the conditions has changed, the tool does not run and the reply's failure is link.Stale.
+func (p *Page) callTool(ctx context.Context, c *toolCall, name string, args []byte, unless []condition) reply {
+	r := &run{page: p, name: name, args: args, tells: p.link == nil || p.link.peer.Starts(), reacted: time.Now(),
+		wake: c.Wake}
+	if c.run = r; p.link != nil {
+		r.stop = p.link.callTool(c, r, name, args, unless)
 	} else {
-		stop = p.runner.RunTool(name, args, p.g.locked(r.starts), func(text []byte, gone bool) {
+		r.stop = p.runner.RunTool(name, args, p.g.locked(r.starts), func(text []byte, gone bool) {
 			result, err := gate.ToolResult(text, p.owns)
 			if err != nil {
 				result = gate.Texts(true, "The tool has run, and its result is no JSON.")
@@ -85,17 +106,9 @@ func (p *Page) callTool(c *toolCall, name string, args []byte, unless []conditio
 			r.finish(reply{result: result, gone: gone})
 		})
 	}
-	return func() {
-		stop()
-		// A page layer that says what it starts keeps such calls itself.
-		left := !r.over && (!r.tells || r.began && p.link == nil) && name != toolArrived
-		if r.over = true; left {
-			if len(p.left) >= maxLeft {
-				clear(p.left)
-			}
-			p.left[callKey(name, args)] = time.Now()
-		}
-	}
+	c.Until(ctx, func() bool { return r.over })
+	r.end()
+	return r.answer
 }
 
 const (
@@ -128,37 +141,36 @@ func (p *Page) setStill(still bool) {
 	}
 }
 
-// report gives an agent progress for as long as it waits. It notes that a page stands still if that does not start a
-// call for a while, and then ends the call.
-func (c *toolCall) report() {
-	g, every := c.g, c.g.opt.progressEvery
-	if r := c.run; r != nil && r.tells && !r.began {
-		every = min(every, time.Until(r.reacted.Add(g.opt.ReadTimeout)))
+// report gives an agent progress, for as long as it waits, and returns the time until the next one. It notes that a page
+// stands still if that does not start a call for a while, and then ends the call.
+func (c *toolCall) report() (next time.Duration) {
+	g, message := c.g, "waiting for the page"
+	r := c.run
+	waits := r != nil && r.tells && !r.over
+	switch {
+	case c.continued:
+		message = "waiting for the next page"
+	case !waits:
+	case r.began:
+		message = "the tool runs"
+	case time.Since(r.reacted) < g.opt.ReadTimeout:
+		message = "the page has not started the tool yet"
+		if time.Since(r.reacted) >= 2*g.opt.progressEvery {
+			r.page.setStill(true)
+		}
+	default:
+		r.finish(reply{failure: bridge.ReadFailed, detail: fmt.Sprintf("the tool has not "+
+			"begun, and will not: its page has not reacted for %v. A dialog, a breakpoint or "+
+			"a busy script may hold it up, or its tab is frozen. Look at the tab, or ask the "+
+			"user, and then call the tool again", g.opt.ReadTimeout)})
+		return 0
 	}
-	c.silence = g.after(every, func() {
-		message := "waiting for the page"
-		switch r := c.run; {
-		case c.continued:
-			message = "waiting for the next page"
-		case r == nil || r.over || !r.tells:
-		case r.began:
-			message = "the tool runs"
-		case time.Since(r.reacted) < g.opt.ReadTimeout:
-			message = "the page has not started the tool yet"
-			if time.Since(r.reacted) >= 2*g.opt.progressEvery {
-				r.page.setStill(true)
-			}
-		default:
-			r.finish(reply{failure: bridge.ReadFailed, detail: fmt.Sprintf("the tool has not "+
-				"begun, and will not: its page has not reacted for %v. A dialog, a breakpoint or "+
-				"a busy script may hold it up, or its tab is frozen. Look at the tab, or ask the "+
-				"user, and then call the tool again", g.opt.ReadTimeout)})
-			return
-		}
-		if !c.told {
-			c.steps = max(c.steps+1, int(time.Since(c.since).Seconds()))
-			c.Progress(c.steps, 0, message)
-		}
-		c.report()
-	})
+	if !c.told {
+		c.steps = max(c.steps+1, int(time.Since(c.since).Seconds()))
+		c.Progress(c.steps, 0, message)
+	}
+	if next = g.opt.progressEvery; waits && !r.began {
+		next = min(next, max(1, time.Until(r.reacted.Add(g.opt.ReadTimeout))))
+	}
+	return next
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -281,15 +282,15 @@ func (g *Gateway) InputSchema(name string) []byte {
 }
 
 // callTool runs one of our own tools or passes the call to its page.
-func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
+func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) {
 	if t.Name == toolChanges {
-		g.changes(c, t.Arguments)
+		g.changes(ctx, c, t.Arguments)
 		return
 	}
 	if t.Name == calls.Read {
 		c.began = time.Now()
 	}
-	if g.tools.own.Run(c, t.Name, t.Arguments) {
+	if g.tools.own.Run(ctx, c, t.Name, t.Arguments) {
 		return
 	}
 	o, ok := g.tools.routes[t.Name]
@@ -307,7 +308,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	c.name = t.Name
-	args := o.tool.Names.Arguments(slices.Clone(t.Arguments))
+	args := o.tool.Names.Arguments(t.Arguments)
 	g.olderFor(c, o)
 	c.since = time.Now()
 	if o.page.repeats(o, args) {
@@ -316,7 +317,6 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 			"look at the page. To run the tool once more, call it again"})
 		return
 	}
-	c.report()
-	c.OnEnd(func() { c.silence() })
-	g.runTool(c, o, args, 1, false)
+	c.Tick(g.opt.progressEvery, c.report)
+	g.runTool(ctx, c, o, args)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
@@ -30,6 +31,7 @@ func (page) Now() time.Time { return time.Unix(1800000000, 0) }
 
 // A call whose reads answer at once.
 type call struct {
+	*calls.Turn
 	page   *page
 	memory *follow.Memory
 }
@@ -39,18 +41,18 @@ func (call) Reminds() (told, inline bool) { return false, false }
 
 func (c call) Memory() *follow.Memory { return c.memory }
 func (call) Older() map[string]bool   { return nil }
-func (c call) Look(uri string, done func(*live.Look)) (end func()) {
-	c.page.Track([]string{uri}, func(map[string]string) {
+func (c call) Look(_ context.Context, uris ...string) map[string]*live.Look {
+	found := map[string]*live.Look{}
+	for _, uri := range uris {
+		c.page.Track([]string{uri}, func(map[string]string) {})
 		l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, c.page.text))
 		l.URI, l.Revision = uri, c.page.Found(uri, c.page.Revision(uri), l.Hash)
-		done(l)
-	})
-	return func() {}
+		found[uri] = l
+	}
+	return found
 }
-func (call) After(time.Duration, func()) (stop func())         { return func() {} }
-func (call) Apart(_ string, work func(context.Context) func()) { work(context.Background())() }
-func (call) OnEnd(func())                                      {}
-func (call) Progress(int, int, string)                         {}
+func (call) Apart(ctx context.Context, _ string, work func(context.Context)) { work(ctx) }
+func (call) Progress(int, int, string)                                       {}
 func (call) Complete(result []byte) {
 	var r struct{ Content []live.TextContent }
 	json.Unmarshal(result, &r)
@@ -63,12 +65,14 @@ func Example() {
 	p := &page{text: `{"cups":1,"saucers":0,"note":"for the table in the garden"}`}
 	p.Revisions = follow.New(p)
 	tools := calls.New(calls.Options{Revisions: p.Revisions, PageChars: 8000})
-	agent := call{p, p.NewMemory(seen.Limits{})}
+	turn := calls.Begin(&sync.Mutex{})
+	defer turn.End()
+	agent := call{turn, p, p.NewMemory(seen.Limits{})}
 
 	const args = `{"uri":"https://shop.example/cart"`
-	tools.Run(agent, calls.Read, []byte(args+`}`))
+	tools.Run(context.Background(), agent, calls.Read, []byte(args+`}`))
 	p.text = `{"cups":2,"saucers":0,"note":"for the table in the garden"}`
-	tools.Run(agent, calls.Read, []byte(args+`,"since":1800000000000001}`))
+	tools.Run(context.Background(), agent, calls.Read, []byte(args+`,"since":1800000000000001}`))
 	// Output:
 	// {"revision":1800000000000001,"uri":"https://shop.example/cart"}
 	// {"cups":1,"saucers":0,"note":"for the table in the garden"}

@@ -12,7 +12,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Call is a call of a tool at the gateway. It calls back with the gateway's lock held.
+// A Call is a call of a tool at the gateway. Its methods that take a context let go of the gateway's lock while they wait,
+// and return early when the context ends. All others are called with the lock held.
 type Call interface {
 	// Memory is the agent's memory. It is nil if the agent has gone, and for sessions of one request.
 	Memory() *follow.Memory
@@ -23,19 +24,20 @@ type Call interface {
 	Reminds() (told, inline bool)
 	// Older returns the URIs that had changed since the agent read them when it called a page's tool.
 	Older() map[string]bool
-	// Look reads a URI at its page, and counts its changes from then on. It calls done once, unless end is called
-	// first. The caller must call end.
-	Look(uri string, done func(*live.Look)) (end func())
-	// After calls f after d, unless stop is called first.
-	After(d time.Duration, f func()) (stop func())
-	// Apart runs work on what an origin gave, without the lock and when it is that origin's turn. ctx ends with the call,
-	// and with the page that it calls. Then it calls work's result with the lock, unless the call has ended.
-	Apart(origin string, work func(ctx context.Context) (then func()))
-	// OnEnd makes the call run f at its end, completed or not.
-	OnEnd(f func())
+	// Look reads URIs at their pages, all at the same time, and counts their changes from then on. It leaves out those
+	// that were not answered before ctx has ended.
+	Look(ctx context.Context, uris ...string) map[string]*live.Look
+	// Until waits until done reports true, which it asks after each Wake, too. It returns false if ctx has ended before.
+	Until(ctx context.Context, done func() bool) bool
+	Wake()
+	// Tick makes the call run f after a time while it waits, and then again after the time that f returns.
+	Tick(after time.Duration, f func() (next time.Duration))
+	// Apart runs work on what an origin gave, without the lock and when it is that origin's turn. The context of work
+	// ends with ctx, and with the page that the call is to.
+	Apart(ctx context.Context, origin string, work func(ctx context.Context))
 	// Progress reports the call's progress to the agent. A total of 0 is unknown.
 	Progress(done, total int, message string)
-	// Complete answers with the JSON text of MCP's CallToolResult.
+	// Complete answers with the JSON text of MCP's CallToolResult. It does nothing if the call has ended.
 	Complete(result []byte)
 }
 
@@ -75,8 +77,8 @@ type Options struct {
 // Tools are the gateway's own tools. Make them with New.
 type Tools struct {
 	Options
-	// waiters look again when a revision changes.
-	waiters map[*waiting]bool
+	// waiting has the calls that wait for a revision to change.
+	waiting map[*waiting]bool
 	// issued has the revisions that agents without a memory were given, and given has their gifts.
 	issued *seen.Record
 	given  given
@@ -84,18 +86,18 @@ type Tools struct {
 
 // New returns Tools without calls.
 func New(o Options) *Tools {
-	return &Tools{Options: o, waiters: map[*waiting]bool{}, issued: seen.New(seen.Limits{})}
+	return &Tools{Options: o, waiting: map[*waiting]bool{}, issued: seen.New(seen.Limits{})}
 }
 
-// Run runs the tool with a name. It returns false if there is no such tool.
-func (t *Tools) Run(c Call, name string, args []byte) bool {
+// Run runs the tool with a name until it has answered, or ctx has ended. It returns false if there is no such tool.
+func (t *Tools) Run(ctx context.Context, c Call, name string, args []byte) bool {
 	switch name {
 	case List:
-		t.list(c, args)
+		t.list(ctx, c, args)
 	case Read:
-		t.read(c, args)
+		t.read(ctx, c, args)
 	case Wait:
-		t.wait(c, args)
+		t.wait(ctx, c, args)
 	default:
 		return false
 	}
@@ -104,17 +106,16 @@ func (t *Tools) Run(c Call, name string, args []byte) bool {
 
 // Changed makes the waiting calls look again.
 func (t *Tools) Changed() {
-	for w := range t.waiters {
-		w.look()
+	for w := range t.waiting {
+		w.c.Wake()
 	}
 }
 
 // Revoked ends the calls that wait only for URIs of a kind, and see none of them any more.
 func (t *Tools) Revoked(kind func(uri string) bool) {
-	for w := range t.waiters {
+	for w := range t.waiting {
 		if !slices.ContainsFunc(w.uris, func(uri string) bool { return !kind(uri) || w.c.Sees(uri) }) {
-			w.stop()
-			t.fail(w.c, w.uris[0]+": "+Gone)
+			w.revoke()
 		}
 	}
 }
@@ -138,17 +139,21 @@ func (t *Tools) give(c Call, l *live.Look, part string, revision int64) {
 }
 
 // fail completes a call with the reason of its failure.
-func (t *Tools) fail(c Call, why string) { t.Respond(c, "", true, live.AsText(why)) }
+func (t *Tools) fail(ctx context.Context, c Call, why string) {
+	t.Respond(ctx, c, "", true, live.AsText(why))
+}
 
 // Respond completes a call about pages of an origin, or of any origin with "", and adds the reminder. The content must
 // have types of package live.
-func (t *Tools) Respond(c Call, origin string, failed bool, content ...any) {
-	t.Remind(c, origin, func(block string) {
-		if block != "" {
-			content = append(content, live.AsText(block))
-		}
-		c.Complete(Result(failed, content...))
-	})
+func (t *Tools) Respond(ctx context.Context, c Call, origin string, failed bool, content ...any) {
+	block := t.Remind(ctx, c, origin)
+	if ctx.Err() != nil {
+		return
+	}
+	if block != "" {
+		content = append(content, live.AsText(block))
+	}
+	c.Complete(Result(failed, content...))
 }
 
 // Result returns the JSON text of MCP's CallToolResult.
@@ -159,10 +164,10 @@ func Result(failed bool, content ...any) []byte {
 	}{content, failed}))
 }
 
-func (t *Tools) list(c Call, args []byte) {
+func (t *Tools) list(ctx context.Context, c Call, args []byte) {
 	contains, tab := "", int64(0)
 	if err := Decode(List, args, map[string]any{"contains": &contains, "tab": &tab}); err != nil {
-		t.fail(c, err.Error())
+		t.fail(ctx, c, err.Error())
 		return
 	}
 	contains = strings.ToLower(contains)
@@ -200,5 +205,5 @@ func (t *Tools) list(c Call, args []byte) {
 	for _, notice := range t.Notices(c) {
 		out.Note = strings.TrimSpace(out.Note + " " + notice)
 	}
-	t.Respond(c, "", false, live.AsJSON(out))
+	t.Respond(ctx, c, "", false, live.AsJSON(out))
 }

@@ -1,12 +1,15 @@
 package calls_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
@@ -17,21 +20,27 @@ import (
 
 const cart = "https://shop.example/cart"
 
-// A desk is a page and its tools, with one call. The test decides when its timers end.
+// A desk is a page and its tools, with one call at a time. Its test runs in a bubble, with a clock of its own.
 type desk struct {
 	call
+	lock  sync.Mutex
 	tools *calls.Tools
 	mute  bool // the page does not answer
 	holds bool // it answers when held is called
 	held  func()
 	// refused is the URI that cannot be read.
 	refused string
-	later   map[time.Duration]func() // the timers that were not stopped
-	said    []string                 // the texts of the result
-	told    []string                 // the progress reports
-	ends    []func()
+	said    []string // the texts of the result
+	told    []string // the progress reports
+	running int      // calls that have not returned
+	end     func()   // ends the last one
 
 	reminded, inline bool
+}
+
+// inBubble runs a test with a clock of its own.
+func inBubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
 func open(t *testing.T, o calls.Options) *desk {
@@ -39,46 +48,76 @@ func open(t *testing.T, o calls.Options) *desk {
 	p := &page{text: "one"}
 	p.Revisions = follow.New(p)
 	o.Revisions, o.PageChars, o.ReadTimeout, o.ProgressEvery = p.Revisions, 8000, 30*time.Second, 5*time.Second
-	return &desk{call: call{p, p.NewMemory(seen.Limits{})}, tools: calls.New(o), later: map[time.Duration]func(){}}
+	d := &desk{call: call{nil, p, p.NewMemory(seen.Limits{})}, tools: calls.New(o), end: func() {}}
+	t.Cleanup(func() { d.end() })
+	return d
+}
+
+// do runs f with the lock, and returns when all calls wait or have returned.
+func (d *desk) do(f func()) {
+	d.lock.Lock()
+	f()
+	d.lock.Unlock()
+	synctest.Wait()
 }
 
 // run calls a tool, and returns the texts of the result so far.
 func (d *desk) run(name, args string) []string {
 	d.said = nil
-	d.tools.Run(d, name, []byte(args))
+	ctx, end := context.WithCancel(context.Background())
+	d.end = end
+	d.running++
+	go func() {
+		d.Turn = calls.Begin(&d.lock)
+		defer d.Turn.End()
+		d.tools.Run(ctx, d, name, []byte(args))
+		d.running--
+	}()
+	synctest.Wait()
 	return d.said
 }
 
-// change makes the page report a change.
+// pass lets time pass.
+func (d *desk) pass(long time.Duration) {
+	d.do(func() {}) // the test's own use of the desk comes before
+	time.Sleep(long)
+	synctest.Wait()
+}
+
+// touch makes the page report a change of a URI.
+func (d *desk) touch(uri string) {
+	d.do(func() {
+		d.page.Updated(uri)
+		d.tools.Changed()
+	})
+}
+
+// change makes the page report that the cart has changed.
 func (d *desk) change(text string) {
 	d.page.text = text
-	d.page.Updated(cart)
-	d.tools.Changed()
+	d.touch(cart)
 }
 
-func (d *desk) Look(uri string, done func(*live.Look)) (end func()) {
-	if d.mute {
-		return func() {}
+func (d *desk) Look(ctx context.Context, uris ...string) map[string]*live.Look {
+	found := map[string]*live.Look{}
+	for _, uri := range uris {
+		switch {
+		case d.mute:
+			d.Until(ctx, func() bool { return false })
+		case uri == d.refused:
+			found[uri] = &live.Look{URI: uri, Why: "the page says so"}
+		default:
+			if d.holds {
+				calls.Await(ctx, d.Turn, func(done func(bool)) { d.held = func() { done(true) } })
+			}
+			found[uri] = d.call.Look(ctx, uri)[uri]
+		}
 	}
-	if uri == d.refused {
-		done(&live.Look{URI: uri, Why: "the page says so"})
-		return func() {}
-	}
-	if d.holds {
-		d.held = func() { d.call.Look(uri, done) }
-		return func() {}
-	}
-	return d.call.Look(uri, done)
-}
-
-func (d *desk) After(after time.Duration, f func()) (stop func()) {
-	d.later[after] = f
-	return func() { delete(d.later, after) }
+	return found
 }
 
 func (d *desk) Reminds() (told, inline bool) { return d.reminded, d.inline }
 
-func (d *desk) OnEnd(f func()) { d.ends = append(d.ends, f) }
 func (d *desk) Progress(done, total int, message string) {
 	d.told = append(d.told, fmt.Sprint(done, "of", total, message))
 }
@@ -89,40 +128,35 @@ func (d *desk) Complete(result []byte) {
 	for _, c := range r.Content {
 		d.said = append(d.said, c.Text)
 	}
-	d.close()
 }
 
-func (d *desk) close() {
-	for _, f := range d.ends {
-		f()
-	}
-	d.ends = nil
-}
+func TestAWaitEndsWithTheChange(t *testing.T) { synctest.Test(t, testAWaitEndsWithTheChange) }
 
-func TestAWaitEndsWithTheChange(t *testing.T) {
+func testAWaitEndsWithTheChange(t *testing.T) {
 	d := open(t, calls.Options{})
 	d.run(calls.Read, `{"uri":"`+cart+`"}`)
 	if got := d.run(calls.Wait, `{}`); got != nil {
 		t.Fatalf("it has not waited: %q", got)
 	}
 	for range 2 {
-		d.later[5*time.Second]()
+		d.pass(5 * time.Second)
 	}
 	if len(d.told) != 2 || !strings.Contains(d.told[0], "of20") {
 		t.Errorf("who waits is told %q", d.told)
 	}
-	d.page.Updated(cart)
-	if d.tools.Changed(); d.said != nil {
+	if d.touch(cart); d.said != nil {
 		t.Errorf("what reads as before is no change: %q", d.said)
 	}
-	if d.change("two"); len(d.said) != 2 || d.said[1] != "two" || len(d.later) != 0 {
-		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
+	if d.change("two"); len(d.said) != 2 || d.said[1] != "two" || d.running != 0 {
+		t.Errorf("the wait says %q, and %d calls go on", d.said, d.running)
 	}
 }
 
 // While the cart is read, the list changes, and another agent has read the cart differently. The cart then reads as
 // before, at a newer revision than that of the list's change.
-func TestAWaitForTwo(t *testing.T) {
+func TestAWaitForTwo(t *testing.T) { synctest.Test(t, testAWaitForTwo) }
+
+func testAWaitForTwo(t *testing.T) {
 	const list = "https://shop.example/list"
 	d := open(t, calls.Options{})
 	d.run(calls.Read, `{"uri":"`+cart+`"}`)
@@ -130,15 +164,14 @@ func TestAWaitForTwo(t *testing.T) {
 	d.holds = true
 	d.run(calls.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, d.page.Clock()))
 	for _, uri := range []string{cart, list} {
-		d.page.Updated(uri)
-		d.tools.Changed()
+		d.touch(uri)
 	}
 	d.page.Found(cart, d.page.Revision(cart), [32]byte{1})
 	answer := d.held
 	d.held = func() {}
-	answer()
+	d.do(answer)
 	d.page.text = "two"
-	if d.held(); len(d.said) != 2 || d.said[1] != "two" {
+	if d.do(d.held); len(d.said) != 2 || d.said[1] != "two" {
 		t.Errorf("the wait says %q", d.said)
 	}
 }
@@ -148,7 +181,7 @@ func TestAWaitForTwo(t *testing.T) {
 func TestAWaitSinceAnotherWasRead(t *testing.T) {
 	const list = "https://shop.example/list"
 	for name, readable := range map[string]bool{"readable": true, "unreadable": false} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			d := open(t, calls.Options{})
 			d.run(calls.Read, `{"uri":"`+cart+`"}`)
 			d.change("two")
@@ -170,48 +203,59 @@ func TestAWaitSinceAnotherWasRead(t *testing.T) {
 			if d.change("three"); len(d.said) == 0 || !strings.HasPrefix(d.said[0], `{"changed":["`+cart+`"]`) {
 				t.Errorf("it says %q of the next change", d.said)
 			}
-		})
+		}))
 	}
 }
 
-func TestAWaitWithoutAChange(t *testing.T) {
+func TestAWaitWithoutAChange(t *testing.T) { synctest.Test(t, testAWaitWithoutAChange) }
+
+func testAWaitWithoutAChange(t *testing.T) {
 	d := open(t, calls.Options{})
 	d.run(calls.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
-	d.later[7*time.Second]()
-	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || len(d.later) != 0 {
-		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
+	d.pass(7 * time.Second)
+	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || d.running != 0 {
+		t.Errorf("the wait says %q, and %d calls go on", d.said, d.running)
 	}
 	d.run(calls.Wait, `{"uris":["`+cart+`"]}`)
-	d.close() // no call waits any longer
-	if d.change("two"); d.said != nil || len(d.later) != 0 {
-		t.Errorf("a wait that was given up says %q, and %d timers are left", d.said, len(d.later))
+	d.end() // nobody waits any longer
+	synctest.Wait()
+	if d.change("two"); d.said != nil || d.running != 0 {
+		t.Errorf("a wait that was given up says %q, and %d calls go on", d.said, d.running)
 	}
 }
 
 // A page that never confirms its watch does not make the wait longer.
 func TestAWaitForAPageThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, testAWaitForAPageThatDoesNotAnswer)
+}
+
+func testAWaitForAPageThatDoesNotAnswer(t *testing.T) {
 	d := open(t, calls.Options{})
 	d.page.deaf = true
 	d.run(calls.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
-	d.later[7*time.Second]()
-	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || len(d.later) != 0 {
-		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
+	d.pass(7 * time.Second)
+	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || d.running != 0 {
+		t.Errorf("the wait says %q, and %d calls go on", d.said, d.running)
 	}
 }
 
-func TestAPageThatDoesNotAnswer(t *testing.T) {
+func TestAPageThatDoesNotAnswer(t *testing.T) { synctest.Test(t, testAPageThatDoesNotAnswer) }
+
+func testAPageThatDoesNotAnswer(t *testing.T) {
 	d := open(t, calls.Options{})
 	d.mute = true
 	if got := d.run(calls.Read, `{"uri":"`+cart+`"}`); got != nil {
 		t.Fatalf("it has not waited: %q", got)
 	}
-	d.later[30*time.Second]()
+	d.pass(30 * time.Second)
 	if want := cart + ": its page has not answered for 30s"; !slices.Equal(d.said, []string{want}) {
 		t.Errorf("it says %q, want %q", d.said, want)
 	}
 }
 
-func TestList(t *testing.T) {
+func TestList(t *testing.T) { synctest.Test(t, testList) }
+
+func testList(t *testing.T) {
 	d := open(t, calls.Options{
 		Listed:  slices.Values([]calls.Resource{{URI: cart, Title: "Cart", Tab: 1}, {URI: cart + "/{id}", Tab: 2}}),
 		Notices: func(calls.Call) []string { return []string{"Something is wrong."} },
@@ -228,13 +272,15 @@ func TestList(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", args, got, want)
 		}
 	}
-	if d.tools.Run(d, "another", nil) {
+	if d.tools.Run(t.Context(), d, "another", nil) {
 		t.Error("a tool of another name is run")
 	}
 }
 
 // An empty list says why it is empty.
-func TestListOfNothing(t *testing.T) {
+func TestListOfNothing(t *testing.T) { synctest.Test(t, testListOfNothing) }
+
+func testListOfNothing(t *testing.T) {
 	for _, c := range []struct {
 		unseen bool
 		args   string
@@ -259,7 +305,9 @@ func TestListOfNothing(t *testing.T) {
 }
 
 // Each notation that can mean only one value is taken. Everything else is an error that names the argument.
-func TestLooseArguments(t *testing.T) {
+func TestLooseArguments(t *testing.T) { synctest.Test(t, testLooseArguments) }
+
+func testLooseArguments(t *testing.T) {
 	d := open(t, calls.Options{Listed: slices.Values([]calls.Resource{{URI: cart, Tab: 1}, {URI: cart + "/2", Tab: 2}}),
 		Notices: func(calls.Call) []string { return nil }})
 	const second = `{"resources":[{"uri":"` + cart + `/2"}]}`
@@ -296,10 +344,12 @@ func TestLooseArguments(t *testing.T) {
 		}
 	}
 	for _, uris := range []string{`["` + cart + `"]`, `"` + cart + `"`, `"[\"` + cart + `\"]"`} {
-		if d.run(calls.Wait, `{"uris":`+uris+`,"timeout_ms":"500"}`); d.later[500*time.Millisecond] == nil {
+		if d.run(calls.Wait, `{"uris":`+uris+`,"timeout_ms":"500"}`); d.running != 1 {
 			t.Errorf("with the uris %s it does not wait: %q", uris, d.said)
 		}
-		d.later[500*time.Millisecond]()
+		if d.pass(500 * time.Millisecond); d.running != 0 {
+			t.Errorf("with the uris %s it waits too long", uris)
+		}
 	}
 	first := d.run(calls.Read, `{"uri":"`+cart+`","since":null,"pointer":"","max_chars":"4000"}`)
 	var head struct{ Revision float64 }
@@ -315,15 +365,16 @@ func TestLooseArguments(t *testing.T) {
 }
 
 // A result ends with a reminder of other changes. It has contents only for the origin of the call.
-func TestRemind(t *testing.T) {
+func TestRemind(t *testing.T) { synctest.Test(t, testRemind) }
+
+func testRemind(t *testing.T) {
 	for name, how := range map[string]struct{ told, inline bool }{"off": {}, "names": {told: true},
 		"inline": {told: true, inline: true}} {
 		d := open(t, calls.Options{})
 		d.reminded, d.inline = how.told, how.inline
 		d.run(calls.Read, `{"uri":"`+cart+`"}`)
 		d.change("two")
-		var block string
-		d.tools.Remind(d, "https://shop.example", func(said string) { block = said })
+		block := d.tools.Remind(t.Context(), d, "https://shop.example")
 		if strings.Contains(block, cart) != how.told || strings.Contains(block, `two`) != how.inline {
 			t.Errorf("%s: it says %q", name, block)
 		}
@@ -361,7 +412,7 @@ func TestSinceWithoutAMemory(t *testing.T) {
 		"a wait since what it has of another": {read(list, ""), `{"uris":["` + cart + `"],"timeout_ms":9,"since":SINCE}`,
 			read(cart, ""), true, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			d := open(t, calls.Options{})
 			d.memory = nil
 			d.page.text = "{\"a\":[1],\n\"b\":[2],\n\"c\":[3]}"
@@ -382,7 +433,7 @@ func TestSinceWithoutAMemory(t *testing.T) {
 					continue
 				}
 				if d.run(tool, since(args)); c.wait && tool == calls.Wait {
-					d.later[9*time.Millisecond]()
+					d.pass(9 * time.Millisecond)
 				}
 				if len(d.said) == 0 || json.Unmarshal([]byte(d.said[0]), &head) != nil || head.Revision == 0 {
 					t.Fatalf("%s says %q", args, d.said)
@@ -392,12 +443,14 @@ func TestSinceWithoutAMemory(t *testing.T) {
 			if json.Unmarshal([]byte(d.said[0]), &head); head.Unchanged != c.has || (len(d.said) == 1) != c.has {
 				t.Errorf("it says %q", d.said)
 			}
-		})
+		}))
 	}
 }
 
 // An agent without a memory can continue the pages of a part, too.
-func TestPagesOfAPartWithoutAMemory(t *testing.T) {
+func TestPagesOfAPartWithoutAMemory(t *testing.T) { synctest.Test(t, testPagesOfAPartWithoutAMemory) }
+
+func testPagesOfAPartWithoutAMemory(t *testing.T) {
 	d := open(t, calls.Options{})
 	d.memory = nil
 	d.page.text = strings.Repeat("0123456789abcdef\n", 200)
@@ -420,6 +473,10 @@ func TestPagesOfAPartWithoutAMemory(t *testing.T) {
 
 // The gifts to agents without a memory are bounded, and the last gift stays.
 func TestSinceWithoutAMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, testSinceWithoutAMemoryIsBounded)
+}
+
+func testSinceWithoutAMemoryIsBounded(t *testing.T) {
 	d := open(t, calls.Options{})
 	d.memory = nil
 	d.page.text = `{"a":1}`

@@ -14,7 +14,7 @@ import (
 // read_page_resource and wait_for_page_update return a resource, a part of it, or its changes, in pages.
 
 // read answers a call of read_page_resource.
-func (t *Tools) read(c Call, args []byte) {
+func (t *Tools) read(ctx context.Context, c Call, args []byte) {
 	var in struct {
 		URI, Pointer, Lines, Cursor string
 		Since                       *int64
@@ -25,17 +25,17 @@ func (t *Tools) read(c Call, args []byte) {
 	at, isCursor := live.ParseCursor(in.Cursor)
 	switch {
 	case err != nil:
-		t.fail(c, err.Error())
+		t.fail(ctx, c, err.Error())
 		return
 	case in.URI == "":
-		t.fail(c, Read+": uri must be the URI of a resource")
+		t.fail(ctx, c, Read+": uri must be the URI of a resource")
 		return
 	case in.Cursor != "" && !isCursor:
-		t.fail(c, fmt.Sprintf("%s: cursor %.80q does not come from an earlier page of this text: leave it out", Read,
+		t.fail(ctx, c, fmt.Sprintf("%s: cursor %.80q does not come from an earlier page of this text: leave it out", Read,
 			in.Cursor))
 		return
 	case in.Pointer != "" && in.Lines != "":
-		t.fail(c, Read+": pointer is for JSON, and lines for text: give one of them")
+		t.fail(ctx, c, Read+": pointer is for JSON, and lines for text: give one of them")
 		return
 	}
 	w := live.Wish{URI: in.URI, Since: in.Since, Chars: t.PageChars}
@@ -51,31 +51,36 @@ func (t *Tools) read(c Call, args []byte) {
 	}
 	if isCursor {
 		w.At = at
-		if c.Sees(in.URI) && t.goOn(c, w) {
+		if c.Sees(in.URI) && t.goOn(ctx, c, w) {
 			return
 		}
 	}
-	t.looks(c, []string{in.URI}, t.ReadTimeout, func(found map[string]*live.Look) {
-		l := found[in.URI]
-		if l == nil {
-			l = &live.Look{Why: "its page has not answered for " + t.ReadTimeout.String()}
-		}
-		if l.Why != "" {
-			t.fail(c, in.URI+": "+l.Why)
-			return
-		}
-		t.grant(c, l, w, func(h live.Head, content []any, why string) {
-			if why != "" {
-				t.fail(c, in.URI+": "+why)
-				return
-			}
-			t.Respond(c, weborigin.Of(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
-		})
-	})
+	l := t.look(ctx, c, []string{in.URI}, t.ReadTimeout)[in.URI]
+	why := ""
+	switch {
+	case ctx.Err() != nil:
+		return
+	case l == nil:
+		why = "its page has not answered for " + t.ReadTimeout.String()
+	default:
+		why = l.Why
+	}
+	var h live.Head
+	var content []any
+	if why == "" {
+		h, content, why = t.grant(ctx, c, l, w)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case why != "":
+		t.fail(ctx, c, in.URI+": "+why)
+	default:
+		t.Respond(ctx, c, weborigin.Of(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
+	}
 }
 
 // goOn gives the next page of a text. It returns false if that text is no longer kept.
-func (t *Tools) goOn(c Call, w live.Wish) bool {
+func (t *Tools) goOn(ctx context.Context, c Call, w live.Wish) bool {
 	m := c.Memory()
 	if m == nil {
 		return false
@@ -90,7 +95,7 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	}
 	h := live.Head{Revision: v.Revision, URI: w.URI}
 	if w.At.Since == 0 {
-		t.Respond(c, weborigin.Of(w.URI), false, paged(&h, w, text)...)
+		t.Respond(ctx, c, weborigin.Of(w.URI), false, paged(&h, w, text)...)
 		return true
 	}
 	old, ok := m.At(w.URI, w.At.Since)
@@ -98,10 +103,11 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	if !ok || old.Gone || err != nil {
 		return false
 	}
-	t.differ(c, w.URI, before, text, func(kind delta.Kind, difference string) {
+	kind, difference := differ(ctx, c, w.URI, before, text)
+	if ctx.Err() == nil {
 		h.Since, h.Delta = w.At.Since, string(kind)
-		t.Respond(c, weborigin.Of(w.URI), false, paged(&h, w, difference)...)
-	})
+		t.Respond(ctx, c, weborigin.Of(w.URI), false, paged(&h, w, difference)...)
+	}
 	return true
 }
 
@@ -111,14 +117,13 @@ func paged(h *live.Head, w live.Wish, text string) []any {
 	return append([]any{live.AsJSON(h)}, content...)
 }
 
-// grant answers an agent's wish from the current look, and notes that the agent has it. It calls then once, with the
-// answer or with the reason why the wished part does not exist.
-func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, content []any, why string)) {
-	h := live.Head{Revision: t.revision(c, l, w.Part), URI: w.URI}
+// grant answers an agent's wish from the current look, and notes that the agent has it. why is the reason why the wished
+// part does not exist.
+func (t *Tools) grant(ctx context.Context, c Call, l *live.Look, w live.Wish) (h live.Head, content []any, why string) {
+	h = live.Head{Revision: t.revision(c, l, w.Part), URI: w.URI}
 	text, err := live.PartOf(l.Text, w.Part)
 	if err != nil {
-		then(h, nil, err.Error())
-		return
+		return h, nil, err.Error()
 	}
 	if w.At.From > 0 && w.At.Revision != l.Revision && !t.given.has(w.URI, w.Part, w.At.Revision, l.Hash) {
 		h.Note = "it has changed since the page before: this is its beginning"
@@ -126,32 +131,26 @@ func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, 
 	}
 	before, how := t.before(c.Memory(), l, w, text)
 	t.issues(c).Issue(h.Revision)
-	all := func() {
-		t.give(c, l, w.Part, h.Revision)
-		content := live.Page(&h, w, text)
+	kind, difference := delta.None, ""
+	if how == hasOld {
+		if kind, difference = differ(ctx, c, w.URI, before.text, text); ctx.Err() != nil {
+			return h, nil, ""
+		}
+	}
+	t.give(c, l, w.Part, h.Revision)
+	switch {
+	case how == hasNow:
+		h.Unchanged, h.Since = true, *w.Since
+	case kind != delta.None:
+		h.Since, h.Delta = before.revision, string(kind)
+		content = live.Page(&h, w, difference)
+	default:
+		content = live.Page(&h, w, text)
 		images, note := l.ImagesWithin(w.Images)
 		h.Note = strings.TrimSpace(h.Note + " " + note)
-		then(h, append(content, images...), "")
+		content = append(content, images...)
 	}
-	switch how {
-	case hasNow:
-		h.Unchanged, h.Since = true, *w.Since
-		t.give(c, l, w.Part, h.Revision)
-		then(h, nil, "")
-	case hasOld:
-		t.differ(c, w.URI, before.text, text, func(kind delta.Kind, difference string) {
-			if kind == delta.None {
-				all()
-				return
-			}
-			t.give(c, l, w.Part, h.Revision)
-			h.Since, h.Delta = before.revision, string(kind)
-			content := live.Page(&h, w, difference)
-			then(h, content, "")
-		})
-	default:
-		all()
-	}
+	return h, content, ""
 }
 
 // revision returns the revision for a part that an agent is given. For agents without a memory, a part has a revision
@@ -209,13 +208,12 @@ func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string)
 }
 
 // differ makes a delta of a resource's texts. It compares large texts without the gateway's lock.
-func (t *Tools) differ(c Call, uri, before, after string, then func(kind delta.Kind, text string)) {
+func differ(ctx context.Context, c Call, uri, before, after string) (kind delta.Kind, text string) {
+	compare := func(context.Context) { kind, text = delta.Of(before, after) } // a delta has a budget
 	if len(before)+len(after) <= live.MaxInline {
-		then(delta.Of(before, after))
-		return
+		compare(ctx)
+	} else {
+		c.Apart(ctx, weborigin.Of(uri), compare)
 	}
-	c.Apart(weborigin.Of(uri), func(context.Context) func() { // a delta has a budget
-		kind, text := delta.Of(before, after)
-		return func() { then(kind, text) }
-	})
+	return kind, text
 }

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -17,21 +18,19 @@ const (
 
 // A waiting is a call of wait_for_page_update.
 type waiting struct {
-	t       *Tools
-	c       Call
-	uris    []string
-	since   *int64
-	from    int64            // for a resource that the agent was not given: only later revisions are changes
-	same    map[string]int64 // with since: the revisions at which resources read as the agent has them
-	timeout time.Duration
-	looking bool // a read is in progress
-	late    bool // the timeout has passed
-	over    bool
-	timers  []func() // they stop its timers
+	t     *Tools
+	c     Call
+	uris  []string
+	since *int64
+	from  int64            // for a resource that the agent was not given: only later revisions are changes
+	same  map[string]int64 // with since: the revisions at which resources read as the agent has them
+	// revoked means that the agent sees none of its URIs any more. stop ends its reads then.
+	revoked bool
+	stop    func()
 }
 
 // wait answers a call of wait_for_page_update.
-func (t *Tools) wait(c Call, args []byte) {
+func (t *Tools) wait(ctx context.Context, c Call, args []byte) {
 	in := struct {
 		URIs    []string
 		Since   *int64
@@ -42,7 +41,7 @@ func (t *Tools) wait(c Call, args []byte) {
 		err = fmt.Errorf("%s: uris has %d URIs; the limit is %d", Wait, len(in.URIs), maxURIs)
 	}
 	if err != nil {
-		t.fail(c, err.Error())
+		t.fail(ctx, c, err.Error())
 		return
 	}
 	if len(in.URIs) == 0 {
@@ -50,38 +49,84 @@ func (t *Tools) wait(c Call, args []byte) {
 			in.URIs = slices.Sorted(m.URIs)
 		}
 		if len(in.URIs) == 0 {
-			t.fail(c, Wait+": name uris; without them it waits for what you have read, and that is nothing yet")
+			t.fail(ctx, c, Wait+": name uris; without them it waits for what you have read, and that is nothing yet")
 			return
 		}
 	}
 	slices.Sort(in.URIs)
 	first := in.URIs[0]
 	if in.URIs = slices.DeleteFunc(in.URIs, func(uri string) bool { return !c.Sees(uri) }); len(in.URIs) == 0 {
-		t.fail(c, first+": "+Unknown)
+		t.fail(ctx, c, first+": "+Unknown)
 		return
 	}
-	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since, same: map[string]int64{},
-		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
-	c.OnEnd(w.stop)
-	w.begin() // before Track, so that a page that does not confirm its watch cannot make the wait longer
-	t.Revisions.Track(w.uris, func(failed map[string]string) {
-		if w.over {
+	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since, same: map[string]int64{}}
+	w.run(ctx, time.Duration(min(max(in.Timeout, 0), 25_000))*time.Millisecond)
+}
+
+// run waits for a change, and answers. Some pages report a change that is none: then the wait goes on.
+func (w *waiting) run(ctx context.Context, timeout time.Duration) {
+	t, c := w.t, w.c
+	// The timeout begins before Track, so that a page that does not confirm its watch cannot make the wait longer.
+	late, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	began := time.Now()
+	c.Tick(t.ProgressEvery, func() (next time.Duration) {
+		if late.Err() != nil {
+			return 0
+		}
+		c.Progress(int(time.Since(began).Seconds()), int(timeout.Seconds()), "waiting for a page to change")
+		return t.ProgressEvery
+	})
+	var failed map[string]string
+	tracked := false
+	t.Revisions.Track(w.uris, func(f map[string]string) {
+		failed, tracked = f, true
+		c.Wake()
+	})
+	if c.Until(late, func() bool { return tracked }); len(failed) == len(w.uris) {
+		t.fail(ctx, c, w.uris[0]+": "+failed[w.uris[0]])
+		return
+	}
+	w.from = t.Revisions.Clock()
+	if w.since != nil && !t.issues(c).Issued(*w.since) {
+		w.since = new(int64) // the agent was never given that revision, so it counts as having nothing
+	}
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	w.stop = stop
+	t.waiting[w] = true
+	defer delete(t.waiting, w)
+	for {
+		var h live.Head
+		var changed []string
+		var found map[string]*live.Look
+		if tracked && c.Until(late, func() bool {
+			changed = w.changed()
+			return len(changed) > 0 || w.revoked
+		}) && !w.revoked {
+			h.Revision = w.revision()
+			found = t.Look(looking, c, changed[:min(len(changed), maxGranted)], t.ReadTimeout)
+			changed = slices.DeleteFunc(changed, func(uri string) bool { return w.has(found[uri]) })
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case w.revoked:
+			t.fail(ctx, c, w.uris[0]+": "+Gone)
+			return
+		case len(changed) > 0 || late.Err() != nil:
+			cancel()
+			w.grant(ctx, h, changed, found)
 			return
 		}
-		for _, uri := range w.uris {
-			if why := failed[uri]; why != "" && len(failed) == len(w.uris) {
-				w.stop()
-				t.fail(c, uri+": "+why)
-				return
-			}
-		}
-		w.from = t.Revisions.Clock()
-		if w.since != nil && !t.issues(c).Issued(*w.since) {
-			w.since = new(int64) // the agent was never given that revision, so it counts as having nothing
-		}
-		t.waiters[w] = true
-		w.look()
-	})
+	}
+}
+
+// revoke ends the wait, because the agent sees none of its URIs any more.
+func (w *waiting) revoke() {
+	w.revoked = true
+	w.stop()
+	w.c.Wake()
 }
 
 // changed lists the resources that have changed since the agent's version.
@@ -111,56 +156,6 @@ func (w *waiting) changed() (list []string) {
 	return list
 }
 
-// begin starts the timeout and the progress reports.
-func (w *waiting) begin() {
-	w.after(w.timeout, func() {
-		if w.late = true; !w.looking {
-			w.stop()
-			w.answer(live.Head{}, nil, nil, nil)
-		}
-	})
-	began := time.Now()
-	w.after(w.t.ProgressEvery, func() { w.progress(began) })
-}
-
-// after calls f later, unless the wait ends first.
-func (w *waiting) after(d time.Duration, f func()) { w.timers = append(w.timers, w.c.After(d, f)) }
-
-func (w *waiting) progress(began time.Time) {
-	w.c.Progress(int(time.Since(began).Seconds()), int(w.timeout.Seconds()), "waiting for a page to change")
-	w.after(w.t.ProgressEvery, func() { w.progress(began) })
-}
-
-func (w *waiting) stop() {
-	w.over = true
-	for _, end := range w.timers {
-		end()
-	}
-	w.timers = nil
-	delete(w.t.waiters, w)
-}
-
-// look answers if a resource has changed. Some pages report a change that is none: then the wait goes on.
-func (w *waiting) look() {
-	changed := w.changed()
-	if w.over || w.looking || len(changed) == 0 {
-		return
-	}
-	w.looking = true
-	h := live.Head{Revision: w.revision()}
-	w.t.Looks(w.c, changed[:min(len(changed), maxGranted)], w.t.ReadTimeout, func(found map[string]*live.Look) {
-		w.looking = false
-		changed = slices.DeleteFunc(changed, func(uri string) bool { return w.has(found[uri]) })
-		switch {
-		case len(changed) > 0 || w.late:
-			w.stop()
-			w.grant(h, changed, found)
-		default:
-			w.look()
-		}
-	})
-}
-
 // has reports whether the agent already has the contents. If so, it notes that they are current.
 func (w *waiting) has(l *live.Look) bool {
 	if m := w.c.Memory(); l != nil && m != nil {
@@ -175,33 +170,28 @@ func (w *waiting) has(l *live.Look) bool {
 	return false
 }
 
-// grant gives the changed resources that could be read, one after the other, while there is room.
-func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Look) {
+// grant gives the changed resources that could be read, while there is room.
+func (w *waiting) grant(ctx context.Context, h live.Head, changed []string, found map[string]*live.Look) {
 	room := w.t.PageChars - ReminderChars
 	var heads []live.Head
 	var contents [][]any
-	var step func(i int)
-	step = func(i int) {
-		for i < len(changed) && (found[changed[i]] == nil || room < 1000) {
-			i++
+	for _, uri := range changed {
+		if found[uri] == nil || room < 1000 {
+			continue
 		}
-		if i >= len(changed) {
-			w.give(h, changed, heads, contents)
+		one, content, _ := w.t.grant(ctx, w.c, found[uri], live.Wish{URI: uri, Since: w.since, Chars: room})
+		if ctx.Err() != nil {
 			return
 		}
-		wish := live.Wish{URI: changed[i], Since: w.since, Chars: room}
-		w.t.grant(w.c, found[changed[i]], wish, func(one live.Head, content []any, _ string) {
-			heads, contents = append(heads, one), append(contents, content)
-			room -= len(live.Line(one))
-			for _, part := range content {
-				if text, ok := part.(live.TextContent); ok {
-					room -= len(text.Text)
-				}
+		heads, contents = append(heads, one), append(contents, content)
+		room -= len(live.Line(one))
+		for _, part := range content {
+			if text, ok := part.(live.TextContent); ok {
+				room -= len(text.Text)
 			}
-			step(i + 1)
-		})
+		}
 	}
-	step(0)
+	w.give(ctx, h, changed, heads, contents)
 }
 
 // revision returns one revision for all awaited resources together. For an agent without a memory it is a new one: a
@@ -214,7 +204,7 @@ func (w *waiting) revision() int64 {
 }
 
 // give answers with the changes. If only one resource has changed, its head is the first line.
-func (w *waiting) give(h live.Head, changed []string, heads []live.Head, contents [][]any) {
+func (w *waiting) give(ctx context.Context, h live.Head, changed []string, heads []live.Head, contents [][]any) {
 	var content []any
 	if len(heads) == 1 && len(changed) == 1 {
 		revision := max(h.Revision, heads[0].Revision)
@@ -228,11 +218,11 @@ func (w *waiting) give(h live.Head, changed []string, heads []live.Head, content
 			h.Note = "read the others with " + Read
 		}
 	}
-	w.answer(h, changed, heads, content)
+	w.answer(ctx, h, changed, heads, content)
 }
 
 // answer completes the call, with changes or after the timeout.
-func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, content []any) {
+func (w *waiting) answer(ctx context.Context, h live.Head, changed []string, heads []live.Head, content []any) {
 	if h.Revision == 0 {
 		h.Revision = w.revision()
 	}
@@ -254,7 +244,7 @@ func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, conte
 		}
 	}
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}
-	w.t.Respond(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
+	w.t.Respond(ctx, w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
 }
 
 // waited is the first line of a wait's result.
