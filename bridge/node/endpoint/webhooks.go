@@ -11,12 +11,30 @@ import (
 	"github.com/pagewire/pagewire/bridge/agents"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/node"
 	"github.com/pagewire/pagewire/bridge/node/webhook"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Webhooks is the service that delivers events; nil if there is none.
-func (h *Handler) Webhooks() *webhook.Service { return h.webhooks }
+// hooks deliver events by webhook. Its fields do not change.
+type hooks struct {
+	*webhook.Service
+	node  *node.Node
+	serve func(*gateway.Gateway) node.Server
+}
+
+// newHooks begins deliveries. They may call serve at once.
+func newHooks(o webhook.Options, n *node.Node, serve func(*gateway.Gateway) node.Server) (*hooks,
+	error) {
+	h := &hooks{node: n, serve: serve}
+	o.Node, o.Feed = n.ID(), h.feed
+	o.Open = func(ctx context.Context, name string, age time.Duration) (webhook.Store, error) {
+		return n.Table(ctx, name, age)
+	}
+	var err error
+	h.Service, err = webhook.New(o)
+	return h, err
+}
 
 // A principal is the sender of a request, in its context, and whether its token has ScopeEvents.
 type principal struct {
@@ -24,14 +42,17 @@ type principal struct {
 	events bool
 }
 
-// maxSubscribe bounds the bodies in which subscribes looks for the method, in bytes: a subscription's arguments have 4
-// KiB at most, and its URL 2 KiB. For a longer body only webhooksOf refuses a token without the scope.
+// maxSubscribe bounds the bodies in which subscribes looks for the method, in bytes: a
+// subscription's arguments have 4 KiB at most, and its URL 2 KiB. For a longer body only webhooksOf
+// refuses a token without the scope.
 const maxSubscribe = 64 << 10
 
-// subscribes reports whether a request subscribes or unsubscribes by webhook. The body can still be read afterwards.
+// subscribes reports whether a request subscribes or unsubscribes by webhook. The body can still be
+// read afterwards.
 func subscribes(w http.ResponseWriter, r *http.Request) bool {
 	method := r.Header.Get("Mcp-Method")
-	if method == "" && r.Method == http.MethodPost && r.ContentLength >= 0 && r.ContentLength <= maxSubscribe {
+	if method == "" && r.Method == http.MethodPost && r.ContentLength >= 0 &&
+		r.ContentLength <= maxSubscribe {
 		body, err := agents.ReadBody(w, r, maxSubscribe)
 		rest := r.Body
 		if err == nil {
@@ -44,9 +65,10 @@ func subscribes(w http.ResponseWriter, r *http.Request) bool {
 	return method == wire.EventsSubscribe || method == wire.EventsUnsubscribe
 }
 
-func (h *Handler) webhooksOf(r *http.Request) gateway.Webhooks {
+// of returns the webhooks of a request's principal.
+func (h *hooks) of(r *http.Request) gateway.Webhooks {
 	if p, ok := r.Context().Value(principal{}).(principal); ok && p.events {
-		return h.webhooks.For(p.Principal)
+		return h.For(p.Principal)
 	}
 	return noScope{}
 }
@@ -55,17 +77,19 @@ func (h *Handler) webhooksOf(r *http.Request) gateway.Webhooks {
 type noScope struct{}
 
 func (noScope) Subscribe(context.Context, gateway.WebhookRequest) ([]byte, *bridge.EventError) {
-	return nil, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this takes the scope " + ScopeEvents,
+	return nil, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this takes the scope " +
+		ScopeEvents,
 		Data: bridge.Text(`{"reason":"insufficient_scope"}`)}
 }
 
-func (n noScope) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
+func (n noScope) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte,
+	*bridge.EventError) {
 	return n.Subscribe(ctx, r)
 }
 
 // feed returns the events of a user's pages, which this node follows until it is closed.
-func (h *Handler) feed(ctx context.Context, user string) (webhook.Feed, error) {
-	reader, release, err := h.o.Node.Reader("", user, false, h.server)
+func (h *hooks) feed(ctx context.Context, user string) (webhook.Feed, error) {
+	reader, release, err := h.node.Reader("", user, false, h.serve)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +109,9 @@ type feed struct {
 
 func (f feed) Follow(sub events.Subscription, cursor string, maxAge time.Duration,
 	wake func()) (webhook.Follow, *bridge.EventError) {
-	follow, refused := f.gateway.FollowEvents(sub, gateway.FollowOptions{Cursor: cursor, MaxAge: maxAge,
-		MinInterval: events.WebhookInterval, Wake: wake})
+	follow, refused := f.gateway.FollowEvents(sub,
+		gateway.FollowOptions{Cursor: cursor, MaxAge: maxAge,
+			MinInterval: events.WebhookInterval, Wake: wake})
 	if refused != nil {
 		return nil, refused
 	}

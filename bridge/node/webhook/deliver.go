@@ -175,12 +175,12 @@ func (s *Service) attempt(ctx context.Context, d *delivery) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() { d.busy = false }()
+	if d.ended || !s.leased(now) { // once it has ended, its record may have gone
+		return false
+	}
 	r := d.user.records[d.key]
 	if !r.live(now) {
 		s.wantSettle()
-		return false
-	}
-	if d.ended || !s.leased(now) {
 		return false
 	}
 	i := d.queue[0]
@@ -303,7 +303,7 @@ func (s *Service) flush(d *delivery) {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
 	defer cancel()
-	_, err := s.change(ctx, d.key, func(r *record) *record {
+	_, _, err := s.change(ctx, d.key, func(r *record) *record {
 		if r == nil || r.Ended {
 			return nil
 		}
@@ -320,20 +320,19 @@ func (s *Service) flush(d *delivery) {
 // errNoStore says that no store has been reached yet.
 var errNoStore = errors.New("the store is not there")
 
-// change changes a subscription in the store, and returns the result. edit gets nil if there is no
-// record that this node can decrypt, and returns nil to keep what is there.
-func (s *Service) change(ctx context.Context, key string, edit func(old *record) *record) (*record,
-	error) {
+// change changes a subscription in the store, and returns the result with its revision. edit gets nil
+// if there is no record that this node can decrypt, and returns nil to keep what is there.
+func (s *Service) change(ctx context.Context, key string,
+	edit func(old *record) *record) (now *record, revision uint64, err error) {
 	s.mu.Lock()
 	store := s.subs
 	s.mu.Unlock()
 	if store == nil {
-		return nil, errNoStore
+		return nil, 0, errNoStore
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	var now *record
-	revision, err := store.Change(ctx, key, func(value []byte) ([]byte, error) {
+	revision, err = store.Change(ctx, key, func(value []byte) ([]byte, error) {
 		old := s.box.open(key, value)
 		if now = edit(old); now == nil {
 			now = old
@@ -341,10 +340,7 @@ func (s *Service) change(ctx context.Context, key string, edit func(old *record)
 		}
 		return s.box.seal(now)
 	})
-	if err == nil && now != nil {
-		s.setRecord(key, now, revision)
-	}
-	return now, err
+	return now, revision, err
 }
 
 // setRecord stores a record, unless a later revision is known.

@@ -369,7 +369,7 @@ func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequ
 
 // grant stores a subscription, or refreshes the one that is stored.
 func (s *Service) grant(ctx context.Context, wants *record, now time.Time) (*record, error) {
-	return s.change(ctx, wants.key(), func(old *record) *record {
+	set, revision, err := s.change(ctx, wants.key(), func(old *record) *record {
 		next := *wants
 		if old != nil {
 			next.Delivered = old.Delivered
@@ -384,6 +384,10 @@ func (s *Service) grant(ctx context.Context, wants *record, now time.Time) (*rec
 		}
 		return &next
 	})
+	if err == nil {
+		s.setRecord(set.key(), set, revision)
+	}
+	return set, err
 }
 
 // Unsubscribe ends a subscription.
@@ -406,7 +410,7 @@ func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([
 // delivered any more. A revoked one keeps them for the envelope "terminated".
 func (s *Service) endSubscription(ctx context.Context, key string, revoked bool) (found bool,
 	err error) {
-	r, err := s.change(ctx, key, func(r *record) *record {
+	set, revision, err := s.change(ctx, key, func(r *record) *record {
 		if r == nil || r.Ended {
 			return nil
 		}
@@ -415,7 +419,10 @@ func (s *Service) endSubscription(ctx context.Context, key string, revoked bool)
 		}
 		return r
 	})
-	return r != nil, err
+	if err == nil && set != nil {
+		s.setRecord(key, set, revision)
+	}
+	return set != nil, err
 }
 
 // Revoke ends all subscriptions of a principal and all to a user's pages, and returns their number.

@@ -682,3 +682,12 @@ func TestAStoreThatTellsNothing(t *testing.T) {
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
 }
+
+// A delivery that ends while its attempt waits for a place makes no attempt: its record may have gone.
+func TestAttemptAfterTheEnd(t *testing.T) {
+	s := &Service{}
+	d := &delivery{user: &user{records: map[string]held{}}, ended: true, busy: true}
+	if s.attempt(t.Context(), d) || d.busy {
+		t.Error("it goes on")
+	}
+}
