@@ -255,6 +255,54 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
+// A package says what it is for before it says how, and within a screen. Its doc opens with the purpose and with what
+// the package never does; what one place needs stands there.
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	const most = 30 // lines
+	docs := map[string][]string{}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if base := d.Name(); base == "testdata" || base == "node_modules" || base == ".git" {
+				return fs.SkipDir
+			}
+			return nil
+		case path.Ext(name) != ".go":
+			return nil
+		}
+		file, err := parser.ParseFile(fset, name, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(name)
+		text := file.Doc.Text()
+		if text == "" || slices.Contains(docs[dir], text) { // files of two systems may have the same
+			docs[dir] = append(docs[dir], "")
+			return nil
+		}
+		if begin := "Package " + file.Name.Name + " "; !strings.HasPrefix(text, begin) &&
+			!strings.HasPrefix(text, "Command ") {
+			t.Errorf("%s: the doc must begin with %q", name, begin)
+		}
+		if n := strings.Count(text, "\n"); n > most {
+			t.Errorf("%s: the doc has %d lines; the limit is %d", name, n, most)
+		}
+		docs[dir] = append(docs[dir], text)
+		return nil
+	})
+	if err != nil || len(docs) < 50 {
+		t.Fatal(len(docs), err)
+	}
+	for dir, texts := range docs {
+		if n := len(slices.DeleteFunc(texts, func(s string) bool { return s == "" })); n != 1 {
+			t.Errorf("%s has %d docs", dir, n)
+		}
+	}
+}
+
 // Each agent of each user loads the desktop's program, so the code for fleets is in a program of its own.
 func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	graph := list(t, runtime.GOOS+"/"+runtime.GOARCH)

@@ -5,6 +5,8 @@
 // that page, and prints what an agent saw of it that started the gateway (bin/pagewire). It then opens the page of demo
 // 1, plays the person who edits the page, and prints what the agent console on that page saw.
 //
+// It never shows what did not happen: each line that it prints was read from a page or an agent.
+//
 //	go run ./demo           tell the story, then serve until interrupted
 //	go run ./demo -once     tell the story, and end: status 0 if all of it happened
 package main

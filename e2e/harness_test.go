@@ -1,6 +1,6 @@
 // Package e2e tests Pagewire in a real browser with clients that others wrote. Only real parts are used: pages are
 // served over HTTP on loopback, the core is the built wasm, the agents are the official SDKs, and a missing browser is
-// a failure, not a skip.
+// a failure, not a skip. It never uses a mock, and never waits for time.
 package e2e
 
 import (

@@ -5,7 +5,8 @@
 // to a socket or lock another driver while the lock is held: the function given to New does that
 // later.
 //
-// The driver itself calls the engine only at its deadlines. It blocks only for the lock.
+// The driver itself calls the engine only at its deadlines. It never blocks, except for the lock,
+// and never looks at what the engine says.
 package driver
 
 import (

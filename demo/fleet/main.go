@@ -4,6 +4,7 @@
 // webhooks wake.
 //
 // All traffic stays on loopback. The user's name in the URL stands in for a login, which a real service has.
+// It is no part of the product, and never a way to deploy nodes.
 //
 //	go run ./demo/fleet           tell the story, then serve until interrupted
 //	go run ./demo/fleet -once     tell the story, and end: status 0 if all of it happened

@@ -1,5 +1,5 @@
 // Command engines lists the tests that run in every browser engine, and writes their results into the tables of
-// e2e/engines/results.md. make test-engines runs the tests.
+// e2e/engines/results.md. It never runs the tests itself: make test-engines does.
 //
 //	engines -list firefox    prints the tests of an engine, as a pattern for go test -run
 //	engines DIR              reads DIR/engines-*.json, the events of go test -json, and writes the page

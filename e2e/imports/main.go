@@ -1,6 +1,6 @@
 // Command imports draws which packages of this module import which: one paragraph for each layer. A package stands
 // above all its imports, so no arrow leads upwards. Tests are left out, and so is an import that another import
-// implies. bridge/policy_test.go decides which imports are allowed.
+// implies. It never judges: bridge/policy_test.go decides which imports are allowed.
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build js && wasm && tinygo
 
-// Package compiler has the differences between the two compilers of the wasm: Go and TinyGo.
+// Package compiler has the differences between the two compilers of the wasm: Go and TinyGo. It
+// never knows what the program does.
 package compiler
 
 import "unsafe"

@@ -1,4 +1,5 @@
-// Package deltatest has the documents for the tests and measurements of deltas.
+// Package deltatest has the documents for the tests and measurements of deltas. It never
+// makes a delta.
 package deltatest
 
 import (

@@ -1,5 +1,5 @@
 // Package nodekit is shared by the tests of a service's nodes: the service's login, and agents at a
-// node.
+// node. It never starts a node.
 package nodekit
 
 import (

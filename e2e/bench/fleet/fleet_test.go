@@ -1,7 +1,7 @@
 // Package fleet measures nodes of a fleet (make bench FLEET=1). It compares the memory of an idle page with that of a
 // bare WebSocket, and changes and reads across nodes with bare NATS. It measures how soon all agents hold the last
 // state after a node with many pages was killed. Agents are raw HTTP, nodes processes of bin/pagewire-node. All is on
-// loopback. No figure makes a benchmark fail.
+// loopback. A figure never makes a benchmark fail.
 package fleet
 
 import (

@@ -1,6 +1,6 @@
 // Package deploy reads the files that deploy nodes, with the packages of the programs that use them: Kubernetes' types,
 // the parsers of containers' files and of Prometheus' rules, and the engine of its queries. TestEcosystemDeploy starts
-// the nodes, for their metrics.
+// the nodes, for their metrics. It never starts a cluster.
 package deploy
 
 import (
