@@ -87,7 +87,8 @@ func call(ctx context.Context, agent *mcp.ClientSession) func(tool string, argum
 
 // watchRun lists, reads and waits, as a model does by the gateway's tools. Meanwhile the run fails.
 func (t *teller) watchRun(tool func(string, any) (string, error), uri string, run *ci.Run) error {
-	for list, err := "", error(nil); !strings.Contains(list, uri); time.Sleep(10 * time.Millisecond) {
+	for list, err := "",
+		error(nil); !strings.Contains(list, uri); time.Sleep(10 * time.Millisecond) {
 		if list, err = tool("list_page_resources", nil); err != nil {
 			return err
 		}

@@ -9,15 +9,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// state is the content of the agent console. The story knows only the console's document of the agent, which
-// common/console/view.tsx describes.
+// state is the content of the agent console. The story knows only the console's document of the
+// agent, which common/console/view.tsx describes.
 type state struct {
 	Agent         string            `json:"agent"`         // connecting, subscribed or error
 	Trouble       string            `json:"trouble"`       // the reason, if Agent is error
 	Steps         map[string]string `json:"steps"`         // by kind, as a person reads them
 	Resources     []resource        `json:"resources"`     // as listed now
 	Notifications []notification    `json:"notifications"` // newest first
-	Events        map[string]events `json:"events"`        // by type: the page's events since the person's last action
+	// by type: the page's events since the person's last action
+	Events map[string]events `json:"events"`
 }
 
 type resource struct {
@@ -37,8 +38,8 @@ type events struct {
 	Count int     `json:"count"`
 }
 
-// lookScript reads a state. The first time, it also begins to record the events of the person's actions. It listens on
-// the window, capturing, and so before the page's own listeners.
+// lookScript reads a state. The first time, it also begins to record the events of the person's
+// actions. It listens on the window, capturing, and so before the page's own listeners.
 const lookScript = `(() => {
   if (!globalThis.events) {
     globalThis.events = {};
@@ -76,8 +77,8 @@ func (t *teller) look() (state, error) {
 	return s, nil
 }
 
-// wait looks until done accepts the page's state, and returns that state. Its times are the page's, so that the pause
-// between two looks does not matter.
+// wait looks until done accepts the page's state, and returns that state. Its times are the page's,
+// so that the pause between two looks does not matter.
 func (t *teller) wait(step string, limit time.Duration, done func(state) bool) (state, error) {
 	for deadline := time.Now().Add(limit); ; {
 		s, err := t.look()

@@ -1,9 +1,10 @@
 // Command demo serves the demo pages, and tells what an agent sees of them.
 //
-// It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a gateway for the demos
-// that need one; and at another port the page of a CI run, which knows nothing of Pagewire. With a browser, it opens
-// that page, and prints what an agent saw of it that started the gateway (bin/pagewire). It then opens the page of demo
-// 1, plays the person who edits the page, and prints what the agent console on that page saw.
+// It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a
+// gateway for the demos that need one; and at another port the page of a CI run, which knows
+// nothing of Pagewire. With a browser, it opens that page, and prints what an agent saw of it that
+// started the gateway (bin/pagewire). It then opens the page of demo 1, plays the person who edits
+// the page, and prints what the agent console on that page saw.
 //
 // It never shows what did not happen: each line that it prints was read from a page or an agent.
 //
@@ -32,15 +33,18 @@ const (
 	page = "/demo/1-live-document/"
 	// viewsPage is where demo 5 is served, next to its own MCP server.
 	viewsPage = "/demo/5-views/"
-	// defaultAddr is always the same, so that a tab that stayed open finds the demo again. So is that of the CI run.
+	// defaultAddr is always the same, so that a tab that stayed open finds the demo again. So is
+	// that of the CI run.
 	defaultAddr = "127.0.0.1:8151"
 	ciAddr      = "127.0.0.1:8152"
 )
 
 func main() {
-	addr := flag.String("addr", defaultAddr, "address to serve at; if the default is taken, any free port")
+	addr := flag.String("addr", defaultAddr,
+		"address to serve at; if the default is taken, any free port")
 	dist := flag.String("dist", "dist", "directory that make build wrote")
-	gateway := flag.String("pagewire", "bin/pagewire", "the gateway's binary, which make build wrote")
+	gateway := flag.String("pagewire", "bin/pagewire",
+		"the gateway's binary, which make build wrote")
 	story := flag.Bool("story", true, "tell the story; without it only serve")
 	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
 	flag.Parse()
@@ -98,12 +102,14 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	case once:
 		return err
 	case errors.Is(err, browser.ErrNone):
-		fmt.Printf("The page can be opened in any browser. For the story to be told here: %v.\n", err)
+		fmt.Printf("The page can be opened in any browser. For the story to be told here: %v.\n",
+			err)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
 
-	fmt.Printf("\nOpen %s/ and pick a demo; the manual is at %s/docs/, and the CI run at %s. Ctrl+C ends.\n", base, base,
+	fmt.Printf(
+		"\nOpen %s/ and pick a demo; the manual is at %s/docs/, and the CI run at %s. Ctrl+C ends.\n", base, base,
 		site+ci.Path)
 	select {
 	case <-ctx.Done():

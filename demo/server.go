@@ -20,8 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// contentTypes replaces the system's table, which package mime reads and which differs between systems: some do not
-// know .wasm, and WebAssembly.compileStreaming refuses any other type.
+// contentTypes replaces the system's table, which package mime reads and which differs between
+// systems: some do not know .wasm, and WebAssembly.compileStreaming refuses any other type.
 var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8",
@@ -34,7 +34,8 @@ var contentTypes = map[string]string{
 	".wasm": "application/wasm",
 }
 
-// openDist opens the directory that make build writes. The Root follows no link that leads out of it.
+// openDist opens the directory that make build writes. The Root follows no link that leads out of
+// it.
 func openDist(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -49,10 +50,11 @@ func openDist(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// routes returns the demo's handler. It serves the files of dist, for demo 2 a gateway between page and agent, and for
-// demo 5 an MCP server in both eras. The gateway admits only pages of this port; closeGateway ends it. /ci leads to the
-// page of the CI run.
-func routes(ctx context.Context, dist fs.FS, port int, ciPage string) (h http.Handler, closeGateway func()) {
+// routes returns the demo's handler. It serves the files of dist, for demo 2 a gateway between page
+// and agent, and for demo 5 an MCP server in both eras. The gateway admits only pages of this port;
+// closeGateway ends it. /ci leads to the page of the CI run.
+func routes(ctx context.Context, dist fs.FS, port int, ciPage string) (h http.Handler,
+	closeGateway func()) {
 	mux := http.NewServeMux()
 	mux.Handle("/ci", http.RedirectHandler(ciPage, http.StatusFound))
 	files := serveFiles(dist)
@@ -69,7 +71,8 @@ func routes(ctx context.Context, dist fs.FS, port int, ciPage string) (h http.Ha
 	g := gateway.New(gateway.Options{Allow: []string{fmt.Sprintf("http://127.0.0.1:%d", port),
 		fmt.Sprintf("http://localhost:%d", port)}})
 	pages := socket.New(g, socket.Options{})
-	clients := agents.NewHTTP(g, agents.HTTPOptions{Idle: time.Minute}) // a closed page does not end its session
+	// a closed page does not end its session
+	clients := agents.NewHTTP(g, agents.HTTPOptions{Idle: time.Minute})
 	mux.Handle("/page", pages)
 	mux.Handle("/mcp", ownPages(clients))
 	return mux, func() {
@@ -81,8 +84,9 @@ func routes(ctx context.Context, dist fs.FS, port int, ciPage string) (h http.Ha
 	}
 }
 
-// ownPages admits requests by names of this machine, and from browsers only the demo's own pages. The gateway has no
-// secrets, but no other site may read it by a name that resolves to this machine.
+// ownPages admits requests by names of this machine, and from browsers only the demo's own pages.
+// The gateway has no secrets, but no other site may read it by a name that resolves to this
+// machine.
 func ownPages(next http.Handler) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

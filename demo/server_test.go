@@ -57,19 +57,21 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 
 func TestServeFiles(t *testing.T) {
 	dist := fakeDist(t)
-	if err := os.Symlink(filepath.Join("..", "secret.txt"), filepath.Join(dist, "link.txt")); err != nil {
+	if err := os.Symlink(filepath.Join("..", "secret.txt"),
+		filepath.Join(dist, "link.txt")); err != nil {
 		t.Log("no symbolic links here:", err)
 	}
 	h := serveFake(t, dist)
 	for path, contentType := range map[string]string{
-		"/":                                   "text/html; charset=utf-8",
-		"/demo/":                              "text/html; charset=utf-8",
-		"/pagewire.js":                        "text/javascript; charset=utf-8",
-		"/pagewire.mjs":                       "text/javascript; charset=utf-8",
-		"/pagewire.wasm":                      "application/wasm",
-		"/demo/1-live-document/style.css":     "text/css; charset=utf-8",
-		"/demo/../demo/1-live-document/":      "text/html; charset=utf-8",
-		"//demo//1-live-document//style.css/": "", // refused, or redirected to the name without the slash
+		"/":                               "text/html; charset=utf-8",
+		"/demo/":                          "text/html; charset=utf-8",
+		"/pagewire.js":                    "text/javascript; charset=utf-8",
+		"/pagewire.mjs":                   "text/javascript; charset=utf-8",
+		"/pagewire.wasm":                  "application/wasm",
+		"/demo/1-live-document/style.css": "text/css; charset=utf-8",
+		"/demo/../demo/1-live-document/":  "text/html; charset=utf-8",
+		// refused, or redirected to the name without the slash
+		"//demo//1-live-document//style.css/": "",
 		"/../secret.txt":                      "",
 		"/demo/../../secret.txt":              "",
 		`/..\secret.txt`:                      "",
@@ -98,7 +100,8 @@ func TestServeFiles(t *testing.T) {
 	}
 }
 
-// The demos are numbered without gaps. Each page has its number; the index and the demo before link to it.
+// The demos are numbered without gaps. Each page has its number; the index and the demo before link
+// to it.
 func TestEachDemoIsInTheIndex(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
@@ -124,7 +127,9 @@ func TestEachDemoIsInTheIndex(t *testing.T) {
 		if !strings.Contains(index, fmt.Sprintf(`<a href="/demo/%s/">`, name)) {
 			t.Errorf("the index has no link to %s", name)
 		}
-		if i > 0 && !strings.Contains(read(filepath.Join(demos[i-1], "index.html")), fmt.Sprintf(`href="../%s/"`, name)) {
+		if i > 0 &&
+			!strings.Contains(read(filepath.Join(demos[i-1], "index.html")),
+				fmt.Sprintf(`href="../%s/"`, name)) {
 			t.Errorf("%s does not lead to %s", demos[i-1], name)
 		}
 	}

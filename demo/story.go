@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// startDeadline bounds the time until the agent has subscribed. It takes 0.2 s; a busy machine that compiles the core
-	// for the first time needs more.
+	// startDeadline bounds the time until the agent has subscribed. It takes 0.2 s; a busy machine
+	// that compiles the core for the first time needs more.
 	startDeadline = 20 * time.Second
 	// stepDeadline bounds the time until the agent is notified of a change and has read it.
 	stepDeadline = 5 * time.Second
@@ -33,9 +33,10 @@ type teller struct {
 	out io.Writer
 }
 
-// runStory plays the story in a browser: with any page and an agent outside of it, which uses gateway, the pagewire
-// binary; then with a page that takes part, in full with the client's default version, and in short with the protocol's
-// newest version. Each line describes an event that happened; a step that does not happen is the error.
+// runStory plays the story in a browser: with any page and an agent outside of it, which uses
+// gateway, the pagewire binary; then with a page that takes part, in full with the client's default
+// version, and in short with the protocol's newest version. Each line describes an event that
+// happened; a step that does not happen is the error.
 func runStory(ctx context.Context, out io.Writer, base, gateway, site string, run *ci.Run) error {
 	b, err := launched.Start(ctx, launched.Options{DebugPort: "0"})
 	if err != nil {
@@ -46,7 +47,8 @@ func runStory(ctx context.Context, out io.Writer, base, gateway, site string, ru
 	defer detach()
 	tab, closeTab := chromedp.NewContext(allocator)
 	defer closeTab()
-	if err := chromedp.Do(tab); err != nil { // otherwise the tab would end with the first step's context
+	if err := chromedp.Do(tab); err != nil {
+		// otherwise the tab would end with the first step's context
 		return fmt.Errorf("open a tab: %w", err)
 	}
 	t := &teller{tab, out}
@@ -83,8 +85,10 @@ func (t *teller) full(url string) error {
 	const words, word = " and milk", "milk"
 	for _, d := range []deed{
 		{fmt.Sprintf("types %q, key by key", words), t.types(words), "input", "document", words},
-		{fmt.Sprintf("selects %q", word), t.selectsBack(len(word)), "selectionchange", "selection", word},
-		{"wants one portion more", t.press("#order-portions", kb.ArrowUp), "input", "order", `"portions":13`},
+		{fmt.Sprintf("selects %q", word), t.selectsBack(len(word)), "selectionchange", "selection",
+			word},
+		{"wants one portion more", t.press("#order-portions", kb.ArrowUp), "input", "order",
+			`"portions":13`},
 	} {
 		if _, _, err := t.turn(d); err != nil {
 			return err
@@ -107,7 +111,8 @@ func (t *teller) short(url string) error {
 		return err
 	}
 	fmt.Fprintln(t.out)
-	t.line("again", "%s: listed %d, read %d, %s,", connected, listed, read, lower(s.Steps["subscribed"]))
+	t.line("again", "%s: listed %d, read %d, %s,", connected, listed, read,
+		lower(s.Steps["subscribed"]))
 	t.line("", "was told of %s (%s), read again %s", brief(r.URI), heard, quoteEnd(r.Text, 32))
 	return nil
 }
@@ -117,7 +122,8 @@ func (t *teller) open(url string) (state, error) {
 	if err := t.act("open the page", chromedp.Navigate(url)); err != nil {
 		return state{}, err
 	}
-	return t.wait("the agent subscribes", startDeadline, func(s state) bool { return s.Agent == "subscribed" })
+	return t.wait("the agent subscribes", startDeadline,
+		func(s state) bool { return s.Agent == "subscribed" })
 }
 
 // A deed is an action of the person, and its result.
@@ -129,7 +135,8 @@ type deed struct {
 	want     string // text that the resource then contains
 }
 
-// heard counts notifications, and events of the page. after is from the first event to the first notification.
+// heard counts notifications, and events of the page. after is from the first event to the first
+// notification.
 type heard struct {
 	times  int
 	events int
@@ -156,14 +163,16 @@ func (t *teller) turn(d deed) (heard, resource, error) {
 	}
 	t.line("person", "%s", d.says)
 	uri := before.resource(d.resource).URI
-	if _, err := t.wait("the agent is told that the "+d.resource+" changed", stepDeadline, func(s state) bool {
-		return len(s.since(before, uri)) > 0
-	}); err != nil {
+	if _, err := t.wait("the agent is told that the "+d.resource+" changed", stepDeadline,
+		func(s state) bool {
+			return len(s.since(before, uri)) > 0
+		}); err != nil {
 		return fail(err)
 	}
-	s, err := t.wait(fmt.Sprintf("the agent reads %q in the %s", d.want, d.resource), stepDeadline, func(s state) bool {
-		return strings.Contains(s.resource(d.resource).Text, d.want)
-	})
+	s, err := t.wait(fmt.Sprintf("the agent reads %q in the %s", d.want, d.resource), stepDeadline,
+		func(s state) bool {
+			return strings.Contains(s.resource(d.resource).Text, d.want)
+		})
 	if err != nil {
 		return fail(err)
 	}
@@ -207,9 +216,14 @@ func (t *teller) types(words string) chromedp.Action[chromedp.Void] {
 
 // selectsBack selects n characters before the caret.
 func (t *teller) selectsBack(n int) chromedp.Action[chromedp.Void] {
-	// The command makes the key work on macOS, too, where the system, not the browser, gives keys a meaning.
-	left := func(p *input.DispatchKeyEventParams) { p.Commands = []string{"MoveLeftAndModifySelection"} }
-	return chromedp.KeyEvent(strings.Repeat(kb.ArrowLeft, n), chromedp.KeyModifiers(chromedp.ModifierShift), left)
+	// The command makes the key work on macOS, too, where the system, not the browser, gives keys a
+	// meaning.
+	left := func(
+		p *input.DispatchKeyEventParams) {
+		p.Commands = []string{"MoveLeftAndModifySelection"}
+	}
+	return chromedp.KeyEvent(strings.Repeat(kb.ArrowLeft, n),
+		chromedp.KeyModifiers(chromedp.ModifierShift), left)
 }
 
 // press clicks on a field and presses a key in it.
@@ -233,7 +247,8 @@ func (t *teller) act(step string, action chromedp.Action[chromedp.Void]) error {
 
 // line writes a line of the transcript: the actor, and the event.
 func (t *teller) line(who, format string, args ...any) {
-	fmt.Fprintln(t.out, strings.TrimRight(fmt.Sprintf("%-8s %s", who, fmt.Sprintf(format, args...)), " "))
+	fmt.Fprintln(t.out,
+		strings.TrimRight(fmt.Sprintf("%-8s %s", who, fmt.Sprintf(format, args...)), " "))
 }
 
 // lower makes a sentence of the page part of another sentence.

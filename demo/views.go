@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The server of demo 5: an MCP server of the official Go SDK with three live resources. It knows nothing of Views or
-// hosts.
+// The server of demo 5: an MCP server of the official Go SDK with three live resources. It knows
+// nothing of Views or hosts.
 
 const (
 	chartURI = "demo://load"     // changes every two seconds
@@ -21,8 +21,8 @@ const (
 	logURI   = "demo://log"      // every nine
 )
 
-// lively has the contents of the server's resources. They depend only on the number of changes, so that two readers get
-// the same.
+// lively has the contents of the server's resources. They depend only on the number of changes, so
+// that two readers get the same.
 type lively struct {
 	mu      sync.Mutex
 	changes map[string]int
@@ -62,15 +62,16 @@ func (l *lively) read(uri string) any {
 		var lines []string
 		for i := max(0, n-11); i <= n; i++ {
 			lines = append(lines,
-				fmt.Sprintf("%04d  %s", i, []string{"backup finished", "3 users signed in", "cache cleared",
-					"disk at 61 %", "certificate renewed"}[i%5]))
+				fmt.Sprintf("%04d  %s", i,
+					[]string{"backup finished", "3 users signed in", "cache cleared",
+						"disk at 61 %", "certificate renewed"}[i%5]))
 		}
 		return lines
 	}
 }
 
-// serveLively returns the SDK's handlers for the two eras: one with sessions, one without. Both serve the same
-// resources, which change until ctx ends.
+// serveLively returns the SDK's handlers for the two eras: one with sessions, one without. Both
+// serve the same resources, which change until ctx ends.
 func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 	l := &lively{changes: map[string]int{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "demo-5", Version: "1"}, &mcp.ServerOptions{
@@ -79,8 +80,9 @@ func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
-	for uri, every := range map[string]time.Duration{chartURI: 2 * time.Second, tableURI: 5 * time.Second,
-		logURI: 9 * time.Second} {
+	for uri, every := range map[string]time.Duration{chartURI: 2 * time.Second,
+		tableURI: 5 * time.Second,
+		logURI:   9 * time.Second} {
 		server.AddResource(&mcp.Resource{URI: uri, Name: uri, MIMEType: "application/json"},
 			func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 				text, err := json.Marshal(l.read(uri))
@@ -100,7 +102,8 @@ func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 					l.changes[uri]++
 					l.mu.Unlock()
 					// A session that cannot be notified has gone, and ends.
-					_ = server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri})
+					_ = server.ResourceUpdated(ctx,
+						&mcp.ResourceUpdatedNotificationParams{URI: uri})
 				}
 			}
 		}()

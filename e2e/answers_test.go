@@ -13,8 +13,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// The official TypeScript clients take each answer of a page that has passed the gate. The vectors are the gate's own,
-// and have one wrong member or several. Clients refuse most of them as pages give them.
+// The official TypeScript clients take each answer of a page that has passed the gate. The vectors
+// are the gate's own, and have one wrong member or several. Clients refuse most of them as pages
+// give them.
 func TestClientsTakeAnswers(t *testing.T) {
 	t.Parallel()
 	own := func(uri string) bool { return strings.HasPrefix(uri, "https://app.example/") }

@@ -2,9 +2,10 @@
 
 package e2e
 
-// Raw peers speak the link's frames by WebSocket, without the page layer. Each does its worst, again and again, while
-// two agents list, read and follow an honest page. These tests measure the cost for others. TestLimits (link),
-// TestPagesThatAreTooMuch and TestFloodIsCutOff (transports) prove that each limit ends an attacker.
+// Raw peers speak the link's frames by WebSocket, without the page layer. Each does its worst,
+// again and again, while two agents list, read and follow an honest page. These tests measure the
+// cost for others. TestLimits (link), TestPagesThatAreTooMuch and TestFloodIsCutOff (transports)
+// prove that each limit ends an attacker.
 
 import (
 	"context"
@@ -58,10 +59,12 @@ var attacks = []attack{
 		for p.ctx.Err() == nil {
 		}
 	}},
-	{name: "71 descriptors of 1 MB", told: "the limit is", live: func(p *rawPeer) { p.register(71, 1, 1<<20) }},
+	{name: "71 descriptors of 1 MB", told: "the limit is",
+		live: func(p *rawPeer) { p.register(71, 1, 1<<20) }},
 	{name: "a descriptor of 100 MB", told: "a message is too long; the limit is 17825792 bytes",
 		live: func(p *rawPeer) { p.register(1, 1, 100<<20) }},
-	{name: "300 descriptors of 261 KB", told: "the limit is", live: func(p *rawPeer) { p.register(300, 1, 261<<10) }},
+	{name: "300 descriptors of 261 KB", told: "the limit is",
+		live: func(p *rawPeer) { p.register(300, 1, 261<<10) }},
 	{name: "60 descriptors of 255 KB, from pages that come and go", told: nothing, peers: 3,
 		live: func(p *rawPeer) { p.register(60, 1, 255<<10) }},
 	{name: "10,001 resources", told: "the page has too many; the limit is 10000",
@@ -90,7 +93,9 @@ var attacks = []attack{
 func manyTools() string {
 	var list []map[string]any
 	for n := range 100_000 {
-		list = append(list, map[string]any{"name": fmt.Sprint("t", n), "inputSchema": map[string]any{"type": "object"}})
+		list = append(list,
+			map[string]any{"name": fmt.Sprint("t", n),
+				"inputSchema": map[string]any{"type": "object"}})
 	}
 	text, _ := json.Marshal(list)
 	return string(text)
@@ -119,7 +124,8 @@ func TestAttacks(t *testing.T) {
 				honest: testkit.NewPage(t, map[string]string{honestURI: "0"})}
 			f.honest.Dial(h.hub, honestOrigin, "")
 			for _, a := range []*started{f.first, f.second} {
-				testkit.Eventually(t, "the honest page is listed", func() bool { return a.Offers(honestURI) })
+				testkit.Eventually(t, "the honest page is listed",
+					func() bool { return a.Offers(honestURI) })
 				a.Watch(honestURI)
 			}
 			f.fight()
@@ -161,15 +167,19 @@ func (f *siege) fight() {
 	f.unharmed()
 	daemon, pipe := peak(t, f.h.daemon(t)), peak(t, f.second.cmd.Process.Pid)
 	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM of the daemon %d MB, of an agent's pipe %d MB",
-		calm[measured/2], calm[measured*99/100], harsh[measured/2], harsh[measured*99/100], daemon, pipe)
+		calm[measured/2], calm[measured*99/100], harsh[measured/2], harsh[measured*99/100], daemon,
+		pipe)
 	if daemon >= maxPeak || pipe >= maxPeak {
-		t.Errorf("VmHWM of the daemon is %d MB, of an agent's pipe %d MB, want below %d", daemon, pipe, maxPeak)
+		t.Errorf("VmHWM of the daemon is %d MB, of an agent's pipe %d MB, want below %d", daemon,
+			pipe, maxPeak)
 	}
 }
 
-// readsEvil reads the attacker's resource as an agent does, and reports whether the read ends as it should.
+// readsEvil reads the attacker's resource as an agent does, and reports whether the read ends as it
+// should.
 func (f *siege) readsEvil() bool {
-	_, err := f.second.ReadResource(f.t.Context(), &mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
+	_, err := f.second.ReadResource(f.t.Context(),
+		&mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
 	if f.attack.fails == "" {
 		return err == nil
 	}
@@ -215,7 +225,8 @@ func peak(t *testing.T, pid int) int {
 	return kb / 1000
 }
 
-// raiders attack from a process of their own. In the honest agent's process they would delay its reads themselves.
+// raiders attack from a process of their own. In the honest agent's process they would delay its
+// reads themselves.
 type raiders struct {
 	attack attack
 	hub    string
@@ -281,7 +292,8 @@ func (r *raiders) live(ctx context.Context) {
 	go p.listen(end)
 	if !r.attack.silent {
 		p.say([]any{"hello", 1, "0",
-			map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) + strconv.FormatInt(time.Now().UnixNano(), 36)}})
+			map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) +
+				strconv.FormatInt(time.Now().UnixNano(), 36)}})
 	}
 	r.attack.live(p)
 	end()

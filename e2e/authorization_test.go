@@ -18,8 +18,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// A login is an authorization server of OAuth 2.1 on loopback, at which every user is alice: metadata (RFC 8414),
-// registration (RFC 7591), and the code flow with PKCE (RFC 7636) for a resource (RFC 8707).
+// A login is an authorization server of OAuth 2.1 on loopback, at which every user is alice:
+// metadata (RFC 8414), registration (RFC 7591), and the code flow with PKCE (RFC 7636) for a
+// resource (RFC 8707).
 type login struct {
 	server *httptest.Server
 	issuer *issuertest.Issuer
@@ -44,11 +45,13 @@ func openLogin(t *testing.T) *login {
 		at := l.server.URL
 		switch r.URL.Path {
 		case metadataPath:
-			say(w, http.StatusOK, map[string]any{"issuer": at, "authorization_endpoint": at + "/authorize",
-				"token_endpoint": at + "/token", "registration_endpoint": at + "/register",
-				"response_types_supported": []string{"code"}, "grant_types_supported": []string{"authorization_code"},
-				"code_challenge_methods_supported":      []string{"S256"},
-				"token_endpoint_auth_methods_supported": []string{"none"}})
+			say(w, http.StatusOK,
+				map[string]any{"issuer": at, "authorization_endpoint": at + "/authorize",
+					"token_endpoint": at + "/token", "registration_endpoint": at + "/register",
+					"response_types_supported":              []string{"code"},
+					"grant_types_supported":                 []string{"authorization_code"},
+					"code_challenge_methods_supported":      []string{"S256"},
+					"token_endpoint_auth_methods_supported": []string{"none"}})
 		case "/register":
 			client := map[string]any{}
 			if err := json.NewDecoder(r.Body).Decode(&client); err != nil {
@@ -70,12 +73,14 @@ func openLogin(t *testing.T) *login {
 				say(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
 				return
 			}
-			text, err := l.issuer.Sign(l.issuer.Claims("alice", map[string]any{"aud": resource, "scope": asked.Get("scope")}))
+			text, err := l.issuer.Sign(l.issuer.Claims("alice",
+				map[string]any{"aud": resource, "scope": asked.Get("scope")}))
 			if err != nil {
 				t.Error(err)
 			}
-			say(w, http.StatusOK, map[string]any{"access_token": text, "token_type": "Bearer", "expires_in": 600,
-				"scope": asked.Get("scope")})
+			say(w, http.StatusOK,
+				map[string]any{"access_token": text, "token_type": "Bearer", "expires_in": 600,
+					"scope": asked.Get("scope")})
 		default:
 			http.NotFound(w, r)
 		}
@@ -86,8 +91,9 @@ func openLogin(t *testing.T) *login {
 
 const metadataPath = "/.well-known/oauth-authorization-server"
 
-// The official TypeScript client, unmodified, knows only the fleet's URL. By 401, the resource's metadata and the
-// authorization server's metadata it finds its login, and then its user's open pages.
+// The official TypeScript client, unmodified, knows only the fleet's URL. By 401, the resource's
+// metadata and the authorization server's metadata it finds its login, and then its user's open
+// pages.
 func TestClientThatFindsItsLogin(t *testing.T) {
 	t.Parallel()
 	l := openLogin(t)
@@ -102,7 +108,8 @@ func TestClientThatFindsItsLogin(t *testing.T) {
 			t.Errorf("%s: %v\n%s", mode, err, text)
 		}
 		l.mu.Lock()
-		asked := slices.DeleteFunc(slices.Clone(l.asked), func(path string) bool { return path == metadataPath })
+		asked := slices.DeleteFunc(slices.Clone(l.asked),
+			func(path string) bool { return path == metadataPath })
 		want := []string{"/register", "/authorize", "/token"}
 		if !slices.Equal(asked, want) || l.asked[0] != metadataPath {
 			t.Errorf("%s: the login was asked for %v", mode, l.asked)

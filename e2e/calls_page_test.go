@@ -9,8 +9,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// An agent in a worker of the page calls a tool while the page stands still, and withdraws the call. It does not run,
-// with the core in the page and in its worker. A call that is not withdrawn runs.
+// An agent in a worker of the page calls a tool while the page stands still, and withdraws the
+// call. It does not run, with the core in the page and in its worker. A call that is not withdrawn
+// runs.
 func TestCallsWithdrawnInThePage(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]string{"core in the page": "", "core in a worker": "script-src 'self' 'unsafe-inline' blob:"} {
@@ -64,7 +65,8 @@ func TestCallsWithdrawnInThePage(t *testing.T) {
 			if got := run[string](b, "return pagewire.stats?.core ?? ''"); got != "" && got != "ready" {
 				t.Errorf("the core is %s", got)
 			}
-			// The page stands still until its worker has called, and has withdrawn half of the calls.
+			// The page stands still until its worker has called, and has withdrawn half of the
+			// calls.
 			run[any](b, `
 				worker.postMessage("still");
 				const x = new XMLHttpRequest();

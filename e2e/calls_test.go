@@ -20,7 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A till is a page with the tools pay, ask (which itself asks a person) and look. The page's server counts what they do.
+// A till is a page with the tools pay, ask (which itself asks a person) and look. The page's server
+// counts what they do.
 type till struct {
 	*site
 	mu      sync.Mutex
@@ -96,7 +97,8 @@ func lifecycle(state cdppage.SetWebLifecycleStateState) func(*till, *tab) {
 	return func(w *till, b *tab) {
 		w.stands.Store(false)
 		call(b, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: state})
-		if state == cdppage.SetWebLifecycleStateStateFrozen { // the answer comes before the renderer has heard of it
+		if state == cdppage.SetWebLifecycleStateStateFrozen {
+			// the answer comes before the renderer has heard of it
 			testkit.Eventually(b.t, "the page is frozen", w.stands.Load)
 		}
 	}
@@ -104,14 +106,16 @@ func lifecycle(state cdppage.SetWebLifecycleStateState) func(*till, *tab) {
 
 func answerDialog(_ *till, b *tab) {
 	testkit.Eventually(b.t, "the dialog is answered", func() bool {
-		_, err := chromedp.Call(b.ctx, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: true})
+		_, err := chromedp.Call(b.ctx, cdppage.HandleJavaScriptDialog,
+			cdppage.HandleJavaScriptDialogParams{Accept: true})
 		return err == nil
 	})
 }
 
 var stills = []still{
 	{name: "alert", tool: "pay", stop: inPage(`alert("x")`), goOn: answerDialog},
-	{name: "busy script", tool: "pay", stop: inPage("busy()"), goOn: func(w *till, _ *tab) { w.goes.Store(true) }},
+	{name: "busy script", tool: "pay", stop: inPage("busy()"),
+		goOn: func(w *till, _ *tab) { w.goes.Store(true) }},
 	{name: "breakpoint", tool: "pay", stop: func(w *till, b *tab) {
 		call(b, debugger.Enable, debugger.EnableParams{})
 		inPage("debugger")(w, b)
@@ -123,31 +127,40 @@ var stills = []still{
 		call(b, debugger.Disable, cdp.Empty{})
 	}},
 	{name: "frozen tab", tool: "pay", stop: lifecycle("frozen"), goOn: lifecycle("active")},
-	{name: "alert, then reloaded", tool: "pay", stop: inPage(`alert("x")`), goOn: func(_ *till, b *tab) {
-		reloaded := make(chan error, 1)
-		go func() { reloaded <- b.is.Reload(b.ctx) }()
-		testkit.Eventually(b.t, "it is reloaded, whoever closes the dialog", func() bool {
-			_, _ = chromedp.Call(b.ctx, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: true})
-			return len(reloaded) > 0
-		})
-		b.must(<-reloaded)
-	}},
+	{name: "alert, then reloaded", tool: "pay", stop: inPage(`alert("x")`),
+		goOn: func(_ *till, b *tab) {
+			reloaded := make(chan error, 1)
+			go func() { reloaded <- b.is.Reload(b.ctx) }()
+			testkit.Eventually(b.t, "it is reloaded, whoever closes the dialog", func() bool {
+				_, _ = chromedp.Call(b.ctx, cdppage.HandleJavaScriptDialog,
+					cdppage.HandleJavaScriptDialogParams{Accept: true})
+				return len(reloaded) > 0
+			})
+			b.must(<-reloaded)
+		}},
 	{name: "its own confirm", tool: "ask", stop: func(*till, *tab) {}, goOn: answerDialog},
 }
 
 // enders end the wait for a call.
 var enders = map[string]func(a *started, h userHome, cancel func()){
-	"cancelled":            func(_ *started, _ userHome, cancel func()) { cancel() },
-	"its agent ends it":    func(a *started, _ userHome, _ func()) { a.cmd.Process.Signal(syscall.SIGTERM) },
-	"its pipe is killed":   func(a *started, _ userHome, _ func()) { a.cmd.Process.Kill() },
-	"the daemon is killed": func(a *started, h userHome, _ func()) { syscall.Kill(h.daemon(a.t), syscall.SIGKILL) },
+	"cancelled": func(_ *started, _ userHome, cancel func()) { cancel() },
+	"its agent ends it": func(a *started, _ userHome,
+		_ func()) {
+		a.cmd.Process.Signal(syscall.SIGTERM)
+	},
+	"its pipe is killed": func(a *started, _ userHome, _ func()) { a.cmd.Process.Kill() },
+	"the daemon is killed": func(a *started, h userHome,
+		_ func()) {
+		syscall.Kill(h.daemon(a.t), syscall.SIGKILL)
+	},
 }
 
-// No call starts that nobody waits for, and no effect comes twice unknowingly: by each way in, in each state of the
-// page, and whatever ends the wait.
+// No call starts that nobody waits for, and no effect comes twice unknowingly: by each way in, in
+// each state of the page, and whatever ends the wait.
 func TestCallsOfPagesThatStandStill(t *testing.T) {
 	t.Parallel()
-	for way, open := range map[string]func(t *testing.T, h userHome) (w *till, b *tab, args []string){
+	for way, open := range map[string]func(t *testing.T, h userHome) (w *till, b *tab,
+		args []string){
 		"WebSocket": func(t *testing.T, h userHome) (*till, *tab, []string) {
 			w := serveTill(t, `<script src="/pagewire.js" data-gateway="ws://`+h.hub+`"></script>`)
 			browser, _ := startChromium(t)
@@ -186,7 +199,8 @@ func TestCallsOfPagesThatStandStill(t *testing.T) {
 	}
 }
 
-func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, s still, ended string,
+func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, s still,
+	ended string,
 	end func(*started, userHome, func())) {
 	a := h.serve(t, args...)
 	reacts := func(a *started) {
@@ -212,7 +226,8 @@ func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, 
 	answer := make(chan string, 1)
 	go func() { answer <- pays(ctx, a) }()
 	if s.tool == "ask" {
-		testkit.Eventually(t, "the tool has begun", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.effects) > 0 })
+		testkit.Eventually(t, "the tool has begun",
+			func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.effects) > 0 })
 	}
 	time.Sleep(2 * testkit.Moment) // for the call to wait in the page, and to be late
 	end(a, h, cancel)
@@ -225,18 +240,22 @@ func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, 
 	reacts(a)
 	late := w.take()
 	again := ""
-	// After the daemon's death the first answer says all. Without the page layer the daemon alone knows what began, and
-	// it ends with its last agent.
-	knows := ended == "cancelled" || ended != "the daemon is killed" && way != "CDP without the page layer"
+	// After the daemon's death the first answer says all. Without the page layer the daemon alone
+	// knows what began, and it ends with its last agent.
+	knows := ended == "cancelled" ||
+		ended != "the daemon is killed" && way != "CDP without the page layer"
 	if s.tool == "pay" || knows {
 		go func() { answer <- pays(t.Context(), a) }()
 		again = testkit.Receive(t, "the answer to the second try", answer)
 	}
-	t.Logf("%s | %s | %s | effects: late %q, then %q | %s | again: %s", way, s.name, ended, late, w.take(), first, again)
+	t.Logf("%s | %s | %s | effects: late %q, then %q | %s | again: %s", way, s.name, ended, late,
+		w.take(), first, again)
 	switch {
 	case s.tool == "pay" && (len(late) > 0 || again != "paid"):
-		t.Errorf("%s, %s, %s: it ran late: %q, and the second try gives %q", way, s.name, ended, late, again)
-	case s.tool == "ask" && ended == "the daemon is killed" && !strings.Contains(first, "may have been done or not"):
+		t.Errorf("%s, %s, %s: it ran late: %q, and the second try gives %q", way, s.name, ended,
+			late, again)
+	case s.tool == "ask" && ended == "the daemon is killed" &&
+		!strings.Contains(first, "may have been done or not"):
 		t.Errorf("%s, %s, %s: the answer is %q", way, s.name, ended, first)
 	case s.tool == "ask" && knows && !strings.Contains(again, "the same call began"):
 		t.Errorf("%s, %s, %s: the answer to the second try is %q", way, s.name, ended, again)

@@ -33,11 +33,14 @@ type meeting struct {
 func agentsHub(t *testing.T, more ...string) meeting {
 	t.Helper()
 	h := newHome(t)
-	// Clients start programs with few variables of their own environment: with HOME, and without XDG_CONFIG_HOME.
+	// Clients start programs with few variables of their own environment: with HOME, and without
+	// XDG_CONFIG_HOME.
 	env := append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME=")
 	address := testkit.Addr(t)
-	arguments := []string{"serve", "--hub", h.hub, "--allow-origin", clients.Origin, "--log-level", "warn"}
-	command, _ := h.command(t, append(append(arguments, "--any-scheme", "--http", address), more...)...)
+	arguments := []string{"serve", "--hub", h.hub, "--allow-origin", clients.Origin, "--log-level",
+		"warn"}
+	command, _ := h.command(t,
+		append(append(arguments, "--any-scheme", "--http", address), more...)...)
 	command.Env = env
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -56,13 +59,15 @@ func agentsHub(t *testing.T, more ...string) meeting {
 			return false // the gateway has not started yet
 		}
 		header = "Bearer " + strings.TrimSpace(string(token))
-		return strings.Contains(testkit.Metrics(h.hub, string(token)), `pagewire_pages{transport="websocket"} 1`)
+		return strings.Contains(testkit.Metrics(h.hub, string(token)),
+			`pagewire_pages{transport="websocket"} 1`)
 	})
-	return meeting{"http://" + address + "/mcp", header, append([]string{command.Path}, arguments...), env}
+	return meeting{"http://" + address + "/mcp", header,
+		append([]string{command.Path}, arguments...), env}
 }
 
-// The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP. clients/client.mjs has its
-// actions and checks.
+// The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP.
+// clients/client.mjs has its actions and checks.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	typeScriptClients(t, agentsHub(t))
@@ -71,8 +76,9 @@ func TestTypeScriptClient(t *testing.T) {
 func clientScript(t *testing.T, entry string) (script string) {
 	t.Helper()
 	script = filepath.Join(t.TempDir(), "client.mjs")
-	text, err := bundled(entry, "../js/node_modules", api.BuildOptions{Format: api.FormatESModule, Platform: api.PlatformNode,
-		Banner: map[string]string{"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`}})
+	text, err := bundled(entry, "../js/node_modules",
+		api.BuildOptions{Format: api.FormatESModule, Platform: api.PlatformNode,
+			Banner: map[string]string{"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`}})
 	if err == nil {
 		err = os.WriteFile(script, text, 0o600)
 	}
@@ -82,8 +88,9 @@ func clientScript(t *testing.T, entry string) (script string) {
 	return script
 }
 
-// typeScriptClients runs the client over HTTP, and over stdio if the meeting has a command line. One run follows the
-// other: in parallel they would wait for their turn behind all other tests, with the gateway open.
+// typeScriptClients runs the client over HTTP, and over stdio if the meeting has a command line.
+// One run follows the other: in parallel they would wait for their turn behind all other tests,
+// with the gateway open.
 func typeScriptClients(t *testing.T, at meeting) {
 	t.Helper()
 	script := clientScript(t, "clients/client.mjs")
@@ -185,8 +192,8 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	at := agentsHub(t)
 	all := openInspector(t, at.env)
-	// Each run starts Node processes of a second each: so each era and each transport has one run only. They take
-	// turns, as those of typeScriptClients do.
+	// Each run starts Node processes of a second each: so each era and each transport has one run
+	// only. They take turns, as those of typeScriptClients do.
 	for era, transport := range map[string]string{"legacy": "stdio", "modern": "http"} {
 		target := map[string][]string{"stdio": at.stdio, "http": {at.url}}[transport]
 		t.Run(era+"/"+transport, func(t *testing.T) {
@@ -237,10 +244,10 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// The daemon is killed while either official TypeScript client is subscribed. The client continues through the same
-// pipe, sees no error on its connection, reads again, and is notified of each change. (TestThreeAgents has the Go SDK,
-// and package agents the agent programs. The conformance suites speak only HTTP, which `pagewire serve --http` answers
-// without a pipe.)
+// The daemon is killed while either official TypeScript client is subscribed. The client continues
+// through the same pipe, sees no error on its connection, reads again, and is notified of each
+// change. (TestThreeAgents has the Go SDK, and package agents the agent programs. The conformance
+// suites speak only HTTP, which `pagewire serve --http` answers without a pipe.)
 func TestClientsOfADaemonThatIsKilled(t *testing.T) {
 	t.Parallel()
 	const origin = "http://localhost:3000"

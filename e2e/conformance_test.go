@@ -16,7 +16,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// A suite is a version of the protocol's own conformance suite, run for one version of the protocol.
+// A suite is a version of the protocol's own conformance suite, run for one version of the
+// protocol.
 type suite struct {
 	name, dir string
 	version   string // of the protocol; "" for all versions of the suite
@@ -29,8 +30,9 @@ var suites = []suite{
 	{"0.2.0-alpha.12 modern", "conformance-alpha", "2026-07-28"},
 }
 
-// inapplicable are the scenarios that do not apply to a gateway to pages, each with the reason. A name that ends in *
-// is a prefix. A name that is in no suite any more fails, and so does an applicable scenario that checks nothing.
+// inapplicable are the scenarios that do not apply to a gateway to pages, each with the reason. A
+// name that ends in * is a prefix. A name that is in no suite any more fails, and so does an
+// applicable scenario that checks nothing.
 var inapplicable = map[string]string{
 	"completion-complete":     "there are no completions: the capability is not declared",
 	"prompts-*":               "there are no prompts: the capability is not declared",
@@ -48,7 +50,8 @@ var inapplicable = map[string]string{
 
 func whyNot(scenario string) string {
 	for name := range inapplicable {
-		if stem, all := strings.CutSuffix(name, "*"); scenario == name || all && strings.HasPrefix(scenario, stem) {
+		if stem, all := strings.CutSuffix(name, "*"); scenario == name ||
+			all && strings.HasPrefix(scenario, stem) {
 			return name
 		}
 	}
@@ -67,16 +70,17 @@ func node22(t *testing.T) string {
 	return node
 }
 
-// The lines at the end of a suite's run: the checks of each scenario, and the failed checks and warnings that are not
-// in conformance/expected-failures.yml.
+// The lines at the end of a suite's run: the checks of each scenario, and the failed checks and
+// warnings that are not in conformance/expected-failures.yml.
 var (
 	ofScenario = regexp.MustCompile(`(?m)^[✓✗] (\S+): (\d+) passed, \d+ failed$`)
 	unexpected = regexp.MustCompile(`(?m)^  ✗ ([^\s:]+)`)
 )
 
-// Every scenario of both suites that applies to a gateway passes, over HTTP, against the binary with the page of
-// clients/page. The checks within a scenario that cannot apply are in conformance/expected-failures.yml, and fail the
-// test once they pass. A suite is one process of Node: each costs half a second of processor time to start.
+// Every scenario of both suites that applies to a gateway passes, over HTTP, against the binary
+// with the page of clients/page. The checks within a scenario that cannot apply are in
+// conformance/expected-failures.yml, and fail the test once they pass. A suite is one process of
+// Node: each costs half a second of processor time to start.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	conforms(t, agentsHub(t, "--no-token").url) // the suites cannot send a token
@@ -107,7 +111,8 @@ func conforms(t *testing.T, url string) {
 		t.Run(s.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 			defer cancel()
-			args := []string{"conformance/node_modules/" + s.dir + "/dist/index.js", "server", "--url", url, "--suite",
+			args := []string{"conformance/node_modules/" + s.dir + "/dist/index.js", "server",
+				"--url", url, "--suite",
 				"all", "--expected-failures", "conformance/expected-failures.yml"}
 			if s.version != "" {
 				args = append(args, "--spec-version", s.version)
@@ -129,7 +134,8 @@ func conforms(t *testing.T, url string) {
 					t.Errorf("%s fails, or checks nothing", m[1])
 				}
 			}
-			if applied < 10 || strings.Contains(text, "Stale baseline") || len(failed) > 0 == (err == nil) {
+			if applied < 10 || strings.Contains(text, "Stale baseline") ||
+				len(failed) > 0 == (err == nil) {
 				t.Errorf("%d scenarios apply; it ends with %v", applied, err)
 			}
 			if t.Failed() {

@@ -8,12 +8,15 @@ import (
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// A document that gives up its origin-keyed agent cluster. The browser refuses it tools, so agents that only know tools
-// miss the resources, and the developer is notified. All others find the resources.
+// A document that gives up its origin-keyed agent cluster. The browser refuses it tools, so agents
+// that only know tools miss the resources, and the developer is notified. All others find the
+// resources.
 func TestOriginAgentCluster(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
-		b := open(t, m, serve(t, page{headers: map[string]string{"Origin-Agent-Cluster": "?0"}, script: field.script}))
+		b := open(t, m,
+			serve(t, page{headers: map[string]string{"Origin-Agent-Cluster": "?0"},
+				script: field.script}))
 		b.expectations(`
 			expect("origin-keyed: this test would prove nothing", globalThis.originAgentCluster ?? false, false);
 			const a = await agent.connect("legacy");
@@ -29,8 +32,8 @@ func TestOriginAgentCluster(t *testing.T) {
 	})
 }
 
-// Without a secure context there is no WebMCP. Nothing is installed. The error of connect() has the reason, and so has
-// the console of a page with a gateway.
+// Without a secure context there is no WebMCP. Nothing is installed. The error of connect() has the
+// reason, and so has the console of a page with a gateway.
 func TestInsecureContext(t *testing.T) {
 	t.Parallel()
 	insecure := mode{name: "a host of its own", flags: []string{"--host-resolver-rules=MAP " + engine.InsecureHost +
@@ -47,7 +50,8 @@ func TestInsecureContext(t *testing.T) {
 	testkit.Eventually(t, "the page with a gateway is told", func() bool { return b.said("a page needs a secure context") })
 }
 
-// An existing model context, of the browser or of a polyfill, is extended on its prototype, and stays the same object.
+// An existing model context, of the browser or of a polyfill, is extended on its prototype, and
+// stays the same object.
 func TestPolyfillIsExtended(t *testing.T) {
 	t.Parallel()
 	each(t, toolModes(t), func(t *testing.T, m toolMode) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mortalCore catches the core's instance when it is made. While fatal is set, a length beyond the buffer makes its code
-// panic, as a bug would.
+// mortalCore catches the core's instance when it is made. While fatal is set, a length beyond the
+// buffer makes its code panic, as a bug would.
 const mortalCore = `<script>
 	globalThis.fatal = false;
 	const instantiate = WebAssembly.instantiate;
@@ -18,8 +18,8 @@ const mortalCore = `<script>
 	};
 </script>`
 
-// A core that dies is replaced: sessions end cleanly, the next agent finds all registrations and tools, and the console
-// has the reason. Go's build recovers from a panic, and TinyGo's traps.
+// A core that dies is replaced: sessions end cleanly, the next agent finds all registrations and
+// tools, and the console has the reason. Go's build recovers from a panic, and TinyGo's traps.
 func TestCoreDeath(t *testing.T) {
 	t.Parallel()
 	s := serve(t, page{
@@ -53,7 +53,8 @@ func TestCoreDeath(t *testing.T) {
 	`)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if said := strings.Join(b.console, "\n"); !regexp.MustCompile(`core stopped: .*slice.* out of range`).MatchString(said) {
+	if said := strings.Join(b.console,
+		"\n"); !regexp.MustCompile(`core stopped: .*slice.* out of range`).MatchString(said) {
 		t.Errorf("the console has not why it died: %q", said)
 	}
 }

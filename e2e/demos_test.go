@@ -1,7 +1,7 @@
 package e2e
 
-// The demos as people see them: real input drives each, and an agent outside of the page, on `pagewire serve`, reports
-// its view.
+// The demos as people see them: real input drives each, and an agent outside of the page, on
+// `pagewire serve`, reports its view.
 
 import (
 	"bufio"
@@ -25,7 +25,8 @@ import (
 func serveDemos(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := testcmd.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
+	if out, err := testcmd.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").
+		CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	cmd := testcmd.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0")
@@ -63,21 +64,24 @@ var demos = map[string]func(demoed){
 	"4-chart": demoed.chart,
 }
 
-// TestDemos runs the demos in one browser, which one agent has named. Each demo also has an agent of its own.
+// TestDemos runs the demos in one browser, which one agent has named. Each demo also has an agent
+// of its own.
 func TestDemos(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)
 	chromium, url := startChromium(t)
 	h := newHome(t)
 	h.serve(t, "--chrome", url)
-	if folders, err := filepath.Glob("../demo/[0-9]*-*"); err != nil || len(folders) != len(demos)+1 {
+	if folders, err := filepath.Glob("../demo/[0-9]*-*"); err != nil ||
+		len(folders) != len(demos)+1 {
 		t.Errorf("%d demos are tested here, and there are %q", len(demos), folders)
 	}
 	for name, story := range demos {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := base + "demo/" + name + "/"
-			d := demoed{openIn(t, chromium, &site{Server: &httptest.Server{URL: at}}), h.serve(t).Agent, t, at}
+			d := demoed{openIn(t, chromium, &site{Server: &httptest.Server{URL: at}}),
+				h.serve(t).Agent, t, at}
 			subscribed := `document.documentElement.dataset.agent === "subscribed"`
 			d.sees("the agent beside it has subscribed", subscribed)
 			story(d)
@@ -113,7 +117,8 @@ func (d demoed) keeps(what, path string, fits func(text string) bool) (text stri
 // reads waits until the text contains a word.
 func (d demoed) reads(path, want string) string {
 	d.t.Helper()
-	return d.keeps("the agent reads "+want, path, func(text string) bool { return strings.Contains(text, want) })
+	return d.keeps("the agent reads "+want, path,
+		func(text string) bool { return strings.Contains(text, want) })
 }
 
 func (d demoed) lists(path string, want bool) {
@@ -125,7 +130,8 @@ func (d demoed) lists(path string, want bool) {
 
 func (d demoed) calls(tool string, input any) (text string, failed bool) {
 	d.t.Helper()
-	testkit.Eventually(d.t, "the tool "+tool, func() bool { return slices.Contains(d.ToolNames(), tool) })
+	testkit.Eventually(d.t, "the tool "+tool,
+		func() bool { return slices.Contains(d.ToolNames(), tool) })
 	r, err := d.CallTool(d.Context(), &mcp.CallToolParams{Name: tool, Arguments: input})
 	if err != nil {
 		d.t.Fatalf("%s: %v", tool, err)
@@ -144,34 +150,39 @@ func (d demoed) liveDocument() {
 	d.reads("state/document", "picnic and swim")
 	d.click("#document-text")
 	// Naming the command makes the key work on macOS too.
-	d.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl), func(p *input.DispatchKeyEventParams) {
-		p.Commands = []string{"selectAll"}
-	}))
+	d.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl),
+		func(p *input.DispatchKeyEventParams) {
+			p.Commands = []string{"selectAll"}
+		}))
 	d.reads("state/selection", `"text":"Twelve people`)
 	d.click("#order-shared")
 	d.lists("state/order", false)
 }
 
-// An agent whose cart is older than the page's is refused and told of the change; then it may order. So is the agent
-// beside the page, with a gateway of its own.
+// An agent whose cart is older than the page's is refused and told of the change; then it may
+// order. So is the agent beside the page, with a gateway of its own.
 func (d demoed) cart() {
 	d.lists("state/cart", true)
 	d.reads("state/cart", `"total":"€ 11.40"`)
 	d.click("[data-sku=croissant] .more")
-	if text, failed := d.calls("checkout", struct{}{}); !failed || !strings.Contains(text, "was not run") ||
+	if text, failed := d.calls("checkout", struct{}{}); !failed ||
+		!strings.Contains(text, "was not run") ||
 		!strings.Contains(text, `"value":"€ 13.20"`) {
 		d.t.Errorf("a checkout of the cart as it was: %s", text)
 	}
 	d.click("#tools button")
-	d.sees("the agent beside it is refused", `document.querySelector("#tools [data-failed] output")?.textContent.includes("was not run")`)
-	if said := run[string](d.tab, `return document.getElementById("ordered").textContent`); said != "" {
+	d.sees("the agent beside it is refused",
+		`document.querySelector("#tools [data-failed] output")?.textContent.includes("was not run")`)
+	if said := run[string](d.tab,
+		`return document.getElementById("ordered").textContent`); said != "" {
 		d.t.Errorf("the page says %q, though nobody may have ordered", said)
 	}
 	const done = "Ordered by an agent: 6 items for € 13.20."
 	if text, failed := d.calls("checkout", struct{}{}); failed || !strings.Contains(text, done) {
 		d.t.Errorf("a checkout of the cart as it is: %s", text)
 	}
-	d.sees("the page says so", fmt.Sprintf(`document.getElementById("ordered").textContent === %q`, done))
+	d.sees("the page says so",
+		fmt.Sprintf(`document.getElementById("ordered").textContent === %q`, done))
 }
 
 // An error is readable as long as it exists. The password is in nothing that an agent gets.
@@ -190,7 +201,8 @@ func (d demoed) form() {
 	d.types("[name=name]", kb.Enter)
 	text += d.reads("form", `"sent":true`)
 	seen := text + run[string](d.tab, `return document.getElementById("agent").textContent`)
-	if strings.Contains(seen, "short") || strings.Contains(seen, secret) || strings.Contains(text[len(text)-200:], "error") {
+	if strings.Contains(seen, "short") || strings.Contains(seen, secret) ||
+		strings.Contains(text[len(text)-200:], "error") {
 		d.t.Errorf("the agent saw %s", seen)
 	}
 }
@@ -215,6 +227,8 @@ func (d demoed) chart() {
 		d.t.Errorf("told %d times of %d changes", told, to-from)
 	}
 	d.click("#run")
-	last := run[int](d.tab, `return Number(document.getElementById("changes").textContent.replace(/,/g, ""))`)
-	d.keeps("the agent reads the last state", "wind", func(text string) bool { return read(text).Measured >= last })
+	last := run[int](d.tab,
+		`return Number(document.getElementById("changes").textContent.replace(/,/g, ""))`)
+	d.keeps("the agent reads the last state", "wind",
+		func(text string) bool { return read(text).Measured >= last })
 }

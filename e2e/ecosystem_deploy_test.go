@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 )
 
-// Kubernetes', Prometheus' and the container builder's own parsers read the files that deploy nodes. Alerts and the
-// dashboard query two nodes, one of which has neither peers nor keys.
+// Kubernetes', Prometheus' and the container builder's own parsers read the files that deploy
+// nodes. Alerts and the dashboard query two nodes, one of which has neither peers nor keys.
 func TestEcosystemDeploy(t *testing.T) {
 	login, err := issuertest.New("https://login.example", "https://live.example")
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package e2e
 
-// The npm package in the bundlers, the servers and the tests of others, each as its own documents say and without any
-// setting for Pagewire. ecosystem/ has the tools, and the app that they build.
+// The npm package in the bundlers, the servers and the tests of others, each as its own documents
+// say and without any setting for Pagewire. ecosystem/ has the tools, and the app that they build.
 
 import (
 	"cmp"
@@ -55,8 +55,10 @@ func linked(t *testing.T, app string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		from := inEcosystem(t, "node_modules/"+name)
-		to := filepath.Join(app, "node_modules", filepath.FromSlash(strings.TrimPrefix(name, ofScripts)))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Symlink(from, to)); err != nil {
+		to := filepath.Join(app, "node_modules",
+			filepath.FromSlash(strings.TrimPrefix(name, ofScripts)))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755),
+			os.Symlink(from, to)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,14 +67,15 @@ func linked(t *testing.T, app string, names ...string) {
 // bundledBy builds an entry of the app, and returns the directory of the bundle.
 func bundledBy(t *testing.T, app, tool, format, entry string) string {
 	t.Helper()
-	out := filepath.Join(app, strings.NewReplacer(",", "-", ".", "-").Replace(tool+" "+format+" "+entry))
+	out := filepath.Join(app,
+		strings.NewReplacer(",", "-", ".", "-").Replace(tool+" "+format+" "+entry))
 	command(t, app, "node", inEcosystem(t, "build.mjs"), tool, format, entry, out)
 	return out
 }
 
-// A page of each bundler: an agent in it lists and reads its resources, in a plain browser and in one with the
-// extension. Some bundlers leave the core's files in the package. These are copied to the bundle's directory, the only
-// step that the manual asks for.
+// A page of each bundler: an agent in it lists and reads its resources, in a plain browser and in
+// one with the extension. Some bundlers leave the core's files in the package. These are copied to
+// the bundle's directory, the only step that the manual asks for.
 func TestEcosystemPages(t *testing.T) {
 	app := ecosystemApp(t, "app")
 	x := extend(t, newHome(t), false)
@@ -91,7 +94,8 @@ func TestEcosystemPages(t *testing.T) {
 		t.Run(of.tool+" "+of.format, func(t *testing.T) {
 			out := bundledBy(t, app, of.tool, of.format, of.entry)
 			if of.copied {
-				for _, name := range []string{"pagewire.core.js", "pagewire.wasm", "pagewire.worker.js"} {
+				for _, name := range []string{"pagewire.core.js", "pagewire.wasm",
+					"pagewire.worker.js"} {
 					text, err := os.ReadFile(filepath.Join(app, "node_modules/pagewire", name))
 					if err == nil {
 						err = os.WriteFile(filepath.Join(out, name), text, 0o644)
@@ -114,7 +118,8 @@ func TestEcosystemPages(t *testing.T) {
 	}
 }
 
-// readByAgentInPage connects an agent in the page, and returns each path that it lists with its content.
+// readByAgentInPage connects an agent in the page, and returns each path that it lists with its
+// content.
 func readByAgentInPage(t *testing.T, b *tab) string {
 	t.Helper()
 	testkit.Eventually(t, "the page's script has run", func() bool {
@@ -136,8 +141,9 @@ type found struct {
 	Connect, Others, Core, Shares string
 }
 
-// A server's bundle, or a test's: importing the package throws nowhere, connect() names the missing part, and all other
-// calls do nothing. With a server's own conditions the bundle has nothing of the page layer.
+// A server's bundle, or a test's: importing the package throws nowhere, connect() names the missing
+// part, and all other calls do nothing. With a server's own conditions the bundle has nothing of
+// the page layer.
 func TestEcosystemServers(t *testing.T) {
 	app := ecosystemApp(t, "app")
 	node := func(t *testing.T, script string) *exec.Cmd {
@@ -230,8 +236,8 @@ func jest(t *testing.T, app, environment string) *exec.Cmd {
 		"--rootDir", app, "--config", string(config))
 }
 
-// The tests of a shop (ecosystem/testing) by pagewire/testing. Their agent is at the real engine. Only a browser's page
-// needs a network.
+// The tests of a shop (ecosystem/testing) by pagewire/testing. Their agent is at the real engine.
+// Only a browser's page needs a network.
 func TestEcosystemTesting(t *testing.T) {
 	app := ecosystemApp(t, "testing")
 	linked(t, app, "vitest", "jsdom", "happy-dom", "@playwright/test", "puppeteer-core")
@@ -279,8 +285,9 @@ func TestEcosystemTesting(t *testing.T) {
 	})
 }
 
-// The package's exports lead each kind of import to a file of that kind with types, for the tools that look for types.
-// A file that is only a module also serves require, since Node 22. Node 10's resolution knows no exports.
+// The package's exports lead each kind of import to a file of that kind with types, for the tools
+// that look for types. A file that is only a module also serves require, since Node 22. Node 10's
+// resolution knows no exports.
 func TestEcosystemExports(t *testing.T) {
 	app := ecosystemApp(t, "app")
 	packed, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("RELEASE"), app), "pagewire-[0-9]*.tgz"))
@@ -298,7 +305,8 @@ func TestEcosystemExports(t *testing.T) {
 	}
 }
 
-// finds runs a command that prints the findings of app/server.js among other lines. `dom` means that a document exists.
+// finds runs a command that prints the findings of app/server.js among other lines. `dom` means
+// that a document exists.
 func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -323,8 +331,9 @@ func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
 	}
 }
 
-// ownShares are edits of the apps of TestEcosystemVitePlugin, after which they share stores by themselves, and what is
-// then to be read: by each way of the package, with the plugin's URI and with another one, and without the package.
+// ownShares are edits of the apps of TestEcosystemVitePlugin, after which they share stores by
+// themselves, and what is then to be read: by each way of the package, with the plugin's URI and
+// with another one, and without the package.
 var ownShares = map[string]struct {
 	edits [][3]string // file, before, after
 	reads map[string]string
@@ -359,9 +368,9 @@ var ownShares = map[string]struct {
 	}, map[string]string{"/state/cart": `{"items":["tea"]}`, "/state/route": `"path"`, "/vite/errors": "[]"}},
 }
 
-// Apps of Vite's own templates with stores (ecosystem/live) and the Vite plugin, without other setup for Pagewire.
-// During development pagewire ls lists their stores, and an agent is notified of their changes and of the dev server's
-// errors. Their build is the same as without the plugin.
+// Apps of Vite's own templates with stores (ecosystem/live) and the Vite plugin, without other
+// setup for Pagewire. During development pagewire ls lists their stores, and an agent is notified
+// of their changes and of the dev server's errors. Their build is the same as without the plugin.
 func TestEcosystemVitePlugin(t *testing.T) {
 	apps := ecosystemApp(t, "live")
 	linked(t, apps, "vite", "@vitejs/plugin-vue", "@sveltejs/vite-plugin-svelte", "react", "react-dom", "vue", "svelte",
@@ -448,8 +457,8 @@ func TestEcosystemVitePlugin(t *testing.T) {
 				holds(path, want[1])
 			}
 
-			// After a failed edit, a page that loads later shows the error as well. After the correction the store exists once,
-			// with the state of the new one.
+			// After a failed edit, a page that loads later shows the error as well. After the
+			// correction the store exists once, with the state of the new one.
 			file := filepath.Join(app, "src", "cart.js")
 			edit(t, file, "import", `import "./absent.js"; import`)
 			holds("/vite/errors", "absent.js")
@@ -459,7 +468,8 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			holds("/vite/errors", `[]`)
 			holds("/state/cart", `{"items":["tea"]}`)
 
-			// Where the app shares a store itself, by the same URI or another, the plugin's share of it is gone.
+			// Where the app shares a store itself, by the same URI or another, the plugin's share
+			// of it is gone.
 			b.navigate("about:blank")
 			for _, e := range ownShares[framework].edits {
 				edit(t, filepath.Join(app, "src", e[0]), e[1], e[2])

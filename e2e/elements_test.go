@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
-// openElements opens a page with one script tag and markup, and prepares the tests' globals, such as agent a and the
-// calls of notifyResourceUpdated by path.
+// openElements opens a page with one script tag and markup, and prepares the tests' globals, such
+// as agent a and the calls of notifyResourceUpdated by path.
 func openElements(t *testing.T, m mode, markup string) *tab {
 	t.Helper()
-	b := open(t, m, serve(t, page{tag: `<script type="module" src="/pagewire.elements.js"></script>` + markup}))
+	b := open(t, m,
+		serve(t, page{tag: `<script type="module" src="/pagewire.elements.js"></script>` + markup}))
 	run[any](b, `
 		await agent.until(() => globalThis.pagewire?.stats().resources > 0);
 		globalThis.a = await agent.connect("modern");
@@ -32,7 +33,8 @@ func openElements(t *testing.T, m mode, markup string) *tab {
 	return b
 }
 
-// A person fills in a form, and the agent is notified and reads it. A table and a text are read as they are shown.
+// A person fills in a form, and the agent is notified and reads it. A table and a text are read as
+// they are shown.
 func TestElements(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -150,7 +152,8 @@ func TestElementsForm(t *testing.T) {
 		$("#search").type = "text";
 		expect("and is shown", (await agent.refusal(a.read(at("/search"))))[0], -32603);
 	`)
-	if !b.said(`data-resource does not offer '/password' to agents: it is a field that no agent may read`) {
+	if !b.said(
+		`data-resource does not offer '/password' to agents: it is a field that no agent may read`) {
 		t.Error("the console does not say why the password is not offered")
 	}
 }
@@ -193,7 +196,8 @@ func TestElementsPrivateParts(t *testing.T) {
 	`)
 }
 
-// Named elements hide members of the document, and fields those of their form. The page offers everything all the same.
+// Named elements hide members of the document, and fields those of their form. The page offers
+// everything all the same.
 func TestElementsWithNames(t *testing.T) {
 	t.Parallel()
 	const elements = `<script type="module" src="/pagewire.elements.js"></script><p data-resource="/status">Open</p>
@@ -229,7 +233,8 @@ func TestElementsWithNames(t *testing.T) {
 	}
 }
 
-// A table is read by its header, a text as shown. Neither has private or hidden content, or a field's value.
+// A table is read by its header, a text as shown. Neither has private or hidden content, or a
+// field's value.
 func TestElementsTableAndText(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `
@@ -340,7 +345,8 @@ func TestElementsComeAndGo(t *testing.T) {
 	}
 }
 
-// The module together with the script tag and an older copy of itself, and after the page API's end.
+// The module together with the script tag and an older copy of itself, and after the page API's
+// end.
 func TestElementsBesideOthers(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{tag: `<script src="/pagewire.js"></script>

@@ -17,7 +17,8 @@ const formTools = `
 	});
 	await eventually(async () => (await a.toolNames()).includes("order"));`
 
-// A form with toolname is a tool: its fields are the parameters. A call fills them in. toolautosubmit submits it.
+// A form with toolname is a tool: its fields are the parameters. A call fills them in.
+// toolautosubmit submits it.
 func TestElementsTools(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `<p data-resource="/p">text</p>
@@ -135,7 +136,8 @@ func TestElementsTools(t *testing.T) {
 	}
 }
 
-// Forms come, go and change. Unfit forms are reported. A browser with its own form tools is left alone.
+// Forms come, go and change. Unfit forms are reported. A browser with its own form tools is left
+// alone.
 func TestElementsToolsComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `<p data-resource="/p">text</p><iframe name=frame></iframe>
@@ -163,8 +165,10 @@ func TestElementsToolsComeAndGo(t *testing.T) {
 		await eventually(async () => (await a.toolNames()) === "again good");
 		expect("nameless fields", (await schema("good")).properties, {});
 	`)
-	for _, want := range []string{"toolname does not offer '' to agents", "toolname does not offer 'mute' to agents",
-		"toolname does not offer 'no name' to agents", "toolname does not offer 'again' to agents"} {
+	for _, want := range []string{"toolname does not offer '' to agents",
+		"toolname does not offer 'mute' to agents",
+		"toolname does not offer 'no name' to agents",
+		"toolname does not offer 'again' to agents"} {
 		if !b.said(want) {
 			t.Errorf("no %q on the console", want)
 		}

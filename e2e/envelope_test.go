@@ -54,8 +54,8 @@ func TestTabClient(t *testing.T) {
 	`)
 }
 
-// A page's other listeners receive every message to the window, and some parse each as JSON text. So nothing is posted
-// before a client asks, and nothing at the end if no client has asked.
+// A page's other listeners receive every message to the window, and some parse each as JSON text.
+// So nothing is posted before a client asks, and nothing at the end if no client has asked.
 func TestNothingIsPostedUnasked(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: `<script>
@@ -73,8 +73,8 @@ func TestNothingIsPostedUnasked(t *testing.T) {
 	b.quiet()
 }
 
-// A client of @mcp-b asks once, when it starts, and then waits. A client that has asked before Pagewire was loaded is
-// served as soon as another message asks.
+// A client of @mcp-b asks once, when it starts, and then waits. A client that has asked before
+// Pagewire was loaded is served as soon as another message asks.
 func TestTabClientBeforeThePage(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{
@@ -82,10 +82,12 @@ func TestTabClientBeforeThePage(t *testing.T) {
 			`<script src=/agent.js></script><script>const early = agent.connect("legacy", agent.tab()); early.catch(() => {});</script>`,
 		script: field.script,
 	}))
-	b.expectations(`toServer("mcp-check-ready"); expect("listed", await (await early).list(), [uri])`)
+	b.expectations(
+		`toServer("mcp-check-ready"); expect("listed", await (await early).list(), [uri])`)
 }
 
-// The answer "ready" comes only when a core answers. If there will be no core, the answer is "stopped".
+// The answer "ready" comes only when a core answers. If there will be no core, the answer is
+// "stopped".
 func TestEnvelopeReadiness(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
@@ -100,14 +102,18 @@ func TestEnvelopeReadiness(t *testing.T) {
 		await agent.until(() => states.length > 1);
 		expect("the core, when it says that it is ready", states, ["ready", "ready"]);
 	`)
-	b = open(t, noFlag, serve(t, page{head: recorder, script: `pagewire.configure({ core: "/nowhere.js" });` + field.script}))
-	b.expectations(`expectPart("without a core", await agent.connect("legacy", agent.tab()).then(() => "connected", String), "losed")`)
+	b = open(t, noFlag,
+		serve(t, page{head: recorder, script: `pagewire.configure({ core: "/nowhere.js" });` +
+			field.script}))
+	b.expectations(
+		`expectPart("without a core", await agent.connect("legacy", agent.tab()).then(() => "connected", String), "losed")`)
 	if !b.said("no core from") {
 		t.Error("the developer was not told")
 	}
 }
 
-// Pagewire ignores each message that is not exactly an envelope from the page's own window to a server.
+// Pagewire ignores each message that is not exactly an envelope from the page's own window to a
+// server.
 func TestEnvelopeIsStrict(t *testing.T) {
 	t.Parallel()
 	evil := serve(t, page{tag: `<script></script>`, script: `
@@ -151,12 +157,13 @@ func TestEnvelopeIsStrict(t *testing.T) {
 	}
 }
 
-// Two clients on one window, with the same ids at the same time: each request gets its answer or an error. If their ids
-// differ, each gets its answer.
+// Two clients on one window, with the same ids at the same time: each request gets its answer or an
+// error. If their ids differ, each gets its answer.
 func TestEnvelopeClientsTogether(t *testing.T) {
 	t.Parallel()
-	// A read is answered after all messages that were in the window's queue when it began. WebKit runs timers in between.
-	// A client takes an answer to another client for its own, if it has posted the same id meanwhile.
+	// A read is answered after all messages that were in the window's queue when it began. WebKit
+	// runs timers in between. A client takes an answer to another client for its own, if it has
+	// posted the same id meanwhile.
 	pageOf := page{head: recorder, script: `
 		const at = (name) => location.origin + "/" + name;
 		const drained = () => new Promise((done) => {
@@ -168,7 +175,8 @@ func TestEnvelopeClientsTogether(t *testing.T) {
 			uri: at(i), name: "R" + i,
 			read: async () => { await drained(); await new Promise((d) => setTimeout(d, 1 + Math.random() * 5)); return "text of " + i; },
 		});
-		// The official client counts its ids from 0; a second one can be made to count from elsewhere.
+		// The official client counts its ids from 0; a second one can be made to count from
+		// elsewhere.
 		const from = (first) => {
 			const transport = agent.tab(), send = transport.send.bind(transport);
 			transport.send = (message, ...rest) => send("id" in message ? { ...message, id: message.id + first } : message, ...rest);

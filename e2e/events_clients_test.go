@@ -20,8 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// The AI SDK's own client of MCP Events, unmodified, subscribes at a node, and its handler accepts a delivery with its
-// challenge, signature, ids and data. It refreshes and unsubscribes.
+// The AI SDK's own client of MCP Events, unmodified, subscribes at a node, and its handler accepts
+// a delivery with its challenge, signature, ids and data. It refreshes and unsubscribes.
 func TestEventsOfTheAISDK(t *testing.T) {
 	node, dir := node22(t), t.TempDir()
 	addr := testkit.Addr(t)
@@ -36,16 +36,19 @@ func TestEventsOfTheAISDK(t *testing.T) {
 	runNode(t, process.Options{
 		Listen: addr, PublicURL: login.Audience, Name: "first", Store: filepath.Join(dir, "store"),
 		Cluster: testkit.Addr(t), SecretFile: file("secret", []byte("the secret of the nodes")),
-		StoreKey: file("key", []byte(strings.Repeat("k", 64))), WebhookAllow: []string{"127.0.0.0/8"},
-		WebhookCA: file("ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: receiver.Certificate().Raw})),
-		Issuers:   []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}},
+		StoreKey:     file("key", []byte(strings.Repeat("k", 64))),
+		WebhookAllow: []string{"127.0.0.0/8"},
+		WebhookCA: file("ca",
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: receiver.Certificate().Raw})),
+		Issuers: []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}},
 	})
 	const origin = "https://app.example"
 	page := testkit.NewPage(t, map[string]string{origin + "/doc": "one"})
 	page.Dial(addr, origin, login.Ticket("alice", origin))
 
 	agent := testcmd.Command(node, "conformance/ai-sdk-events.mjs")
-	agent.Env = append(os.Environ(), "MCP=http://"+addr+"/mcp", "URI="+origin+"/doc", "CALLBACK="+receiver.URL+"/callback",
+	agent.Env = append(os.Environ(), "MCP=http://"+addr+"/mcp", "URI="+origin+"/doc", "CALLBACK="+
+		receiver.URL+"/callback",
 		"TOKEN=Bearer "+login.Token("alice", "pages:read pages:events"))
 	agent.Stderr = testkit.LogOf(t, "the agent")
 	in, out := testkit.Pipes(t, agent)
@@ -92,7 +95,8 @@ func TestEventsOfTheAISDK(t *testing.T) {
 		}
 		return ""
 	})
-	testkit.Eventually(t, "the page is watched", func() bool { return page.Watches(origin + "/doc") })
+	testkit.Eventually(t, "the page is watched",
+		func() bool { return page.Watches(origin + "/doc") })
 	page.Set(origin+"/doc", "two")
 	if event := hears("event"); !strings.Contains(event, `"uri":"`+origin+`/doc"`) {
 		t.Errorf("it is woken by %s", event)

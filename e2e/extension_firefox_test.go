@@ -2,8 +2,8 @@
 
 package e2e
 
-// The extension's build for Firefox, installed until the browser ends, as its developers do it, with the native host
-// that the browser starts.
+// The extension's build for Firefox, installed until the browser ends, as its developers do it,
+// with the native host that the browser starts.
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// firefoxPages is the base URL of the extension's own pages in these tests. Each profile has its own id for them.
+// firefoxPages is the base URL of the extension's own pages in these tests. Each profile has its
+// own id for them.
 const firefoxPages = "moz-extension://3a0b8f7e-64d1-4d5f-9a57-0f2f0c0ffee0"
 
 type firefox struct {
@@ -28,7 +29,8 @@ type firefox struct {
 	ctx context.Context
 }
 
-// extendFirefox runs Firefox with the extension, and the native host in the place of pagewire extension install.
+// extendFirefox runs Firefox with the extension, and the native host in the place of pagewire
+// extension install.
 func extendFirefox(t *testing.T, h userHome) firefox {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(dist, "extension-firefox"))
@@ -41,17 +43,20 @@ func extendFirefox(t *testing.T, h userHome) firefox {
 	env := append(h.env(), "HOME="+h.dir)
 	cmd, log := h.command(t, "extension", "install")
 	cmd.Env = append(cmd.Env, env...)
-	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != filepath.Join(h.dir,
-		".mozilla/native-messaging-hosts", host.HostName+".json") {
+	if out, err := cmd.Output(); err != nil ||
+		strings.TrimSpace(string(out)) != filepath.Join(h.dir,
+			".mozilla/native-messaging-hosts", host.HostName+".json") {
 		t.Fatalf("install: %v, %s\n%s", err, out, log)
 	}
 	ctx, end := context.WithTimeout(context.Background(), tabTime)
 	t.Cleanup(end)
 	f, err := engine.LaunchFirefox(ctx, engine.FirefoxOptions{
 		Env: env,
-		Settings: map[string]any{"extensions.webextensions.uuids": fmt.Sprintf(`{%q:%q}`, host.FirefoxID,
+		Settings: map[string]any{"extensions.webextensions.uuids": fmt.Sprintf(`{%q:%q}`,
+			host.FirefoxID,
 			strings.TrimPrefix(firefoxPages, "moz-extension://"))},
-		Flags: []string{"--remote-allow-system-access"}, // without it, no test may open an extension's pages
+		// without it, no test may open an extension's pages
+		Flags: []string{"--remote-allow-system-access"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,14 +94,16 @@ func (f firefox) press(popup *tab, origin, button string) {
 	f.t.Helper()
 	selector := fmt.Sprintf("[aria-label='%s'] [data-do=%s]", origin, button)
 	testkit.Eventually(f.t, "the popup has the button "+button, func() bool {
-		there, err := try[bool](popup, fmt.Sprintf("return document.querySelector(%q) !== null", selector))
+		there, err := try[bool](popup,
+			fmt.Sprintf("return document.querySelector(%q) !== null", selector))
 		return there && err == nil
 	})
 	popup.click(selector)
 }
 
-// The whole story, on pages that no other transport reaches. An agent sees nothing until the user allows the site. Then
-// it lists, reads and is notified, over reloads too. It sees nothing after the user has revoked the site.
+// The whole story, on pages that no other transport reaches. An agent sees nothing until the user
+// allows the site. Then it lists, reads and is notified, over reloads too. It sees nothing after
+// the user has revoked the site.
 func TestFirefoxExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -117,7 +124,8 @@ func TestFirefoxExtension(t *testing.T) {
 	agent.Watch(uri)
 	run[any](p, "set(7)")
 	agent.holds(uri, "7")
-	if shown := run[string](popup, "return document.body.innerText"); !strings.Contains(shown, "native messaging") {
+	if shown := run[string](popup, "return document.body.innerText"); !strings.Contains(shown,
+		"native messaging") {
 		t.Errorf("the popup says: %s", shown)
 	}
 	p.reload()
@@ -135,7 +143,8 @@ func TestFirefoxExtension(t *testing.T) {
 		return run[bool](options, `return document.getElementById("only") !== null`)
 	})
 	options.click("#only")
-	testkit.Eventually(t, "no page has the content scripts", func() bool { return run[int](options, registered) == 0 })
+	testkit.Eventually(t, "no page has the content scripts",
+		func() bool { return run[int](options, registered) == 0 })
 	p.reload()
 	if run[bool](p, `return "pagewire" in globalThis || "modelContext" in document`) {
 		t.Error("a page of a site that is not allowed has the extension")

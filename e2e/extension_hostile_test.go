@@ -1,7 +1,8 @@
 package e2e
 
-// Attackers of the extension: a page that forges and patches, a page's process that is taken over, another extension.
-// Each is refused, counted and logged, and the page in another tab does not notice.
+// Attackers of the extension: a page that forges and patches, a page's process that is taken over,
+// another extension. Each is refused, counted and logged, and the page in another tab does not
+// notice.
 
 import (
 	"encoding/json"
@@ -55,8 +56,8 @@ func (x *extended) refused() map[string]int {
 	return all
 }
 
-// A page can dispatch the relay's events, post its messages, and replace the functions that the page layer calls. It
-// gets no port by that, and none of the messages.
+// A page can dispatch the relay's events, post its messages, and replace the functions that the
+// page layer calls. It gets no port by that, and none of the messages.
 func (x *extended) forgingPage(t *testing.T, agent *started) {
 	other := x.bystander(agent)
 	s := serveStrict(t, "script-src 'self'", `
@@ -134,7 +135,8 @@ func (b *tab) world() *runtime.ExecutionContextID {
 	b.t.Helper()
 	found := make(chan runtime.ExecutionContextID, 10)
 	err := chromedp.Listen(b.ctx, func(event any) {
-		if e, ok := event.(*runtime.EventExecutionContextCreated); ok && e.Context.Origin == host.ExtensionOrigin {
+		if e, ok := event.(*runtime.EventExecutionContextCreated); ok &&
+			e.Context.Origin == host.ExtensionOrigin {
 			found <- e.Context.ID
 		}
 	})
@@ -149,8 +151,9 @@ func (b *tab) world() *runtime.ExecutionContextID {
 }
 
 const forge = `
-	// Opens a port of the extension's, says something, and tells what came of it: that it was refused, or that it was
-	// not within a moment. The moment is long where a refusal is what should come.
+	// Opens a port of the extension's, says something, and tells what came of it: that it was
+	// refused, or that it was not within a moment. The moment is long where a refusal is what
+	// should come.
 	const forge = (name, messages, moment) => new Promise((done) => {
 		const heard = [];
 		const port = chrome.runtime.connect({ name });
@@ -161,8 +164,9 @@ const forge = `
 	});
 `
 
-// An attacker in a page's process sends messages in the place of the relay. The worker and the gateway refuse bad calls
-// of the link: js/test/extension/frames.test.mjs, and TestForeignOriginsAreRefused.
+// An attacker in a page's process sends messages in the place of the relay. The worker and the
+// gateway refuse bad calls of the link: js/test/extension/frames.test.mjs, and
+// TestForeignOriginsAreRefused.
 func (x *extended) takenOverPage(t *testing.T, agent *started) {
 	other := x.bystander(agent)
 	s := serveStrict(t, "script-src 'self'", "")
@@ -187,8 +191,8 @@ func (x *extended) takenOverPage(t *testing.T, agent *started) {
 		other.unharmed(t)
 	})
 	t.Run("it says that it is of another origin", func(t *testing.T) {
-		// The site of this page is not allowed, and the bystander's site is. A relay that is told to wait hangs up; this one
-		// does not.
+		// The site of this page is not allowed, and the bystander's site is. A relay that is told
+		// to wait hangs up; this one does not.
 		origin, _ := strings.CutSuffix(other.uri, "/count")
 		got := relayed[outcome](p, world, forge+fmt.Sprintf(
 			`return await forge("pagewire.page", [{ offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }], %d);`, origin, origin, moment))
@@ -201,8 +205,8 @@ func (x *extended) takenOverPage(t *testing.T, agent *started) {
 	})
 }
 
-// Another extension can call ours by its id, start the native host of a registered name, and connect to the gateway's
-// port.
+// Another extension can call ours by its id, start the native host of a registered name, and
+// connect to the gateway's port.
 func TestExtensionAnotherExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -220,11 +224,13 @@ func TestExtensionAnotherExtension(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := extend(t, h, true, "--load-extension="+ours+","+dir, "--disable-extensions-except="+ours+","+dir)
+	x := extend(t, h, true, "--load-extension="+ours+","+dir, "--disable-extensions-except="+ours+
+		","+dir)
 	other := x.bystander(agent)
 	var worker target.ID
 	testkit.Eventually(t, "the other extension is there", func() bool {
-		worker = x.workerThat(func(url string) bool { return !strings.HasPrefix(url, host.ExtensionOrigin) })
+		worker = x.workerThat(
+			func(url string) bool { return !strings.HasPrefix(url, host.ExtensionOrigin) })
 		return worker != ""
 	})
 	w := x.attachTo("the other extension", worker)

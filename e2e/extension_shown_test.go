@@ -20,15 +20,17 @@ import (
 func (x *extended) popupOf(title string) *tab {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
-	id := run[int](p, fmt.Sprintf(`return (await chrome.tabs.query({})).find(({ title }) => title === %q).id`, title))
+	id := run[int](p,
+		fmt.Sprintf(`return (await chrome.tabs.query({})).find(({ title }) => title === %q).id`,
+			title))
 	p.do(chromedp.Navigate(host.ExtensionOrigin + fmt.Sprint("/popup.html?tab=", id)))
 	return p
 }
 
-// With the extension a person shows agents a page that knows nothing of Pagewire and allows only its own scripts. The
-// popup first shows what agents will read, and its size. Until then nothing runs in the page for that, and agents see
-// nothing. Agents need no flag. They follow the page to the next one of the site, until the person revokes it or stops
-// all.
+// With the extension a person shows agents a page that knows nothing of Pagewire and allows only
+// its own scripts. The popup first shows what agents will read, and its size. Until then nothing
+// runs in the page for that, and agents see nothing. Agents need no flag. They follow the page to
+// the next one of the site, until the person revokes it or stops all.
 func TestExtensionShows(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -45,7 +47,8 @@ func TestExtensionShows(t *testing.T) {
 		testkit.Eventually(t, "the agent is told "+want, func() bool {
 			said, _ := agent.Call("list_page_resources", nil)
 			if strings.Contains(said+h.log(), "Inbox of Ada") {
-				t.Fatalf("an agent or the log has the title of a tab that nobody has shown: %s", said)
+				t.Fatalf("an agent or the log has the title of a tab that nobody has shown: %s",
+					said)
 			}
 			return strings.Contains(said, want)
 		})
@@ -55,19 +58,26 @@ func TestExtensionShows(t *testing.T) {
 		!strings.Contains(out, "open tabs that offer agents nothing: 2;") {
 		t.Errorf("pagewire ls without a terminal says %s, %v", out, err)
 	}
-	if out, err := h.lsAtTerminal(); err != nil || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") || !strings.Contains(out, ci+"/run  Run 4821") {
+	if out, err := h.lsAtTerminal(); err != nil ||
+		!strings.Contains(out, inbox+"/inbox  Inbox of Ada") ||
+		!strings.Contains(out, ci+"/run  Run 4821") {
 		t.Errorf("pagewire ls says %s, %v", out, err)
 	}
 	popup := x.popupOf("Run 4821")
 	everything := "[aria-label='Everything that " + ci + " shows'] "
 	popup.shows(everything + "[data-do=preview]")
-	if run[bool](popup, fmt.Sprintf("return !!document.querySelector(%q)", everything+"[data-do=once]")) {
+	if run[bool](popup,
+		fmt.Sprintf("return !!document.querySelector(%q)", everything+"[data-do=once]")) {
 		t.Error("it can be granted without a look")
 	}
 	popup.do(chromedp.Click(everything + "[data-do=preview]"))
 	popup.shows(everything + ".preview")
 	seen := run[string](popup, `return document.querySelector(".preview").textContent`)
-	if said := run[string](popup, fmt.Sprintf("return document.querySelector(%q).innerText", strings.TrimSpace(everything))); !strings.Contains(said, fmt.Sprintf("Agents read this, %d B", len(seen))) || !strings.Contains(said, "Agents do not see it.") {
+	if said := run[string](popup,
+		fmt.Sprintf("return document.querySelector(%q).innerText",
+			strings.TrimSpace(everything))); !strings.Contains(said,
+		fmt.Sprintf("Agents read this, %d B", len(seen))) ||
+		!strings.Contains(said, "Agents do not see it.") {
 		t.Errorf("before it is granted the popup says %s", said)
 	}
 	if text, err := agent.Read(uri); err == nil || agent.Offers(uri) {
@@ -82,7 +92,8 @@ func TestExtensionShows(t *testing.T) {
 	if text != seen || err != nil {
 		t.Errorf("the popup shows %s\nand the agent reads %s, %v", seen, text, err)
 	}
-	for _, want := range []string{"# Deltas for long texts", "| browser | In progress | 2m 0s |", "(secret)", "in a closed tree"} {
+	for _, want := range []string{"# Deltas for long texts", "| browser | In progress | 2m 0s |",
+		"(secret)", "in a closed tree"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}
@@ -93,14 +104,16 @@ func TestExtensionShows(t *testing.T) {
 	if agent.Offers(inbox + "/.pagewire/shown") {
 		t.Error("another site is shown")
 	}
-	if names := run[[]string](p, `return Object.getOwnPropertyNames(globalThis).filter((name) => /^pagewire./.test(name))`); len(names) > 0 {
+	if names := run[[]string](p,
+		`return Object.getOwnPropertyNames(globalThis).filter((name) => /^pagewire./.test(name))`); len(names) > 0 {
 		t.Errorf("the page finds %q", names)
 	}
 
 	first, _ := agent.Call("read_page_resource", map[string]any{"uri": uri})
 	waits := agent.waits(uri, first)
 	job.Store("Failed")
-	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told, "+| browser | Failed | 2m 0s |") ||
+	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told,
+		"+| browser | Failed | 2m 0s |") ||
 		strings.Contains(told, "| types |") {
 		t.Errorf("it is told %s", told)
 	}
@@ -110,7 +123,8 @@ func TestExtensionShows(t *testing.T) {
 		testkit.Receive(t, "the agent is told of the next document", agent.Updates)
 	}
 	p.do(chromedp.Navigate(inbox + "/inbox"))
-	testkit.Eventually(t, "another site is not shown", func() bool { _, err := agent.Read(uri); return err != nil })
+	testkit.Eventually(t, "another site is not shown",
+		func() bool { _, err := agent.Read(uri); return err != nil })
 	p.do(chromedp.Navigate(ci + "/run"))
 	testkit.Eventually(t, "the site is shown again", func() bool {
 		text, _ := agent.Read(uri)
@@ -118,21 +132,25 @@ func TestExtensionShows(t *testing.T) {
 	})
 
 	popup.do(chromedp.Click("#stop"))
-	testkit.Eventually(t, "all is stopped", func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
+	testkit.Eventually(t, "all is stopped",
+		func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
 	popup.do(chromedp.Click("#stop"))
 	testkit.Eventually(t, "it is there again", func() bool { return agent.Offers(uri) })
 	first, _ = agent.Call("read_page_resource", map[string]any{"uri": uri})
 	waits = agent.waits(uri, first)
 	testkit.Eventually(t, "it waits", func() bool { return h.waits(1) })
 	popup.do(chromedp.Click(everything + "[data-do=revoke]"))
-	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") || !strings.Contains(told, "not shown to you any more") {
+	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") ||
+		!strings.Contains(told, "not shown to you any more") {
 		t.Errorf("of a site that is revoked the agent is told %s", told)
 	}
-	testkit.Eventually(t, "it is revoked", func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
+	testkit.Eventually(t, "it is revoked",
+		func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
 }
 
-// A person shares one part of a page, and nothing else of it. They point at it in the page, whose scripts get no event and
-// find nothing added. The popup shows what agents will read before anything is shared. The part is renamed, and forgotten.
+// A person shares one part of a page, and nothing else of it. They point at it in the page, whose
+// scripts get no event and find nothing added. The popup shows what agents will read before
+// anything is shared. The part is renamed, and forgotten.
 func TestExtensionSharesAPart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -159,7 +177,8 @@ func TestExtensionSharesAPart(t *testing.T) {
 		})
 	}
 	unmarked := func() {
-		testkit.Eventually(t, "it is not marked any more", func() bool { return run[string](p, `return getComputedStyle(job).cursor`) == "auto" })
+		testkit.Eventually(t, "it is not marked any more",
+			func() bool { return run[string](p, `return getComputedStyle(job).cursor`) == "auto" })
 	}
 	point()
 	p.do(chromedp.KeyEvent(kb.Escape))
@@ -168,7 +187,8 @@ func TestExtensionSharesAPart(t *testing.T) {
 	p.do(chromedp.Click("#job"))
 	unmarked()
 	popup.shows(section + ".preview")
-	if text := run[string](popup, `return document.querySelector("form .preview").textContent`); text != "In progress\n" {
+	if text := run[string](popup,
+		`return document.querySelector("form .preview").textContent`); text != "In progress\n" {
 		t.Errorf("before it is shared the popup shows %q", text)
 	}
 	if seen := run[[]string](p, `return seen`); len(seen) > 0 {
@@ -192,7 +212,8 @@ func TestExtensionSharesAPart(t *testing.T) {
 	popup.shows(section + "[data-part=browser] .preview")
 	options := x.tab(host.ExtensionOrigin + "/options.html")
 	options.shows("[data-part=browser]")
-	run[any](options, `const name = document.querySelector("[data-part=browser] input"); name.value = "firefox"; name.dispatchEvent(new Event("change", { bubbles: true }))`)
+	run[any](options,
+		`const name = document.querySelector("[data-part=browser] input"); name.value = "firefox"; name.dispatchEvent(new Event("change", { bubbles: true }))`)
 	agent.Shows(ci + "/.pagewire/parts/firefox")
 	popup.do(chromedp.Click("#stop"))
 	agent.Shows()
@@ -204,7 +225,8 @@ func TestExtensionSharesAPart(t *testing.T) {
 
 func (b *tab) hover(selector string) {
 	b.t.Helper()
-	at := run[[]float64](b, "const box = document.querySelector('"+selector+"').getBoundingClientRect(); return [box.left + 5, box.top + 5]")
+	at := run[[]float64](b, "const box = document.querySelector('"+selector+
+		"').getBoundingClientRect(); return [box.left + 5, box.top + 5]")
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }
 
@@ -221,8 +243,8 @@ func (x *extended) grant(title, origin string) (popup *tab) {
 	return popup
 }
 
-// A tab that an agent's flag names by CDP, and that is granted in the extension, is one resource, before and after the
-// grant, a reload and the next document.
+// A tab that an agent's flag names by CDP, and that is granted in the extension, is one resource,
+// before and after the grant, a reload and the next document.
 func TestExtensionShowsATabOfCDP(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -241,13 +263,17 @@ func TestExtensionShowsATabOfCDP(t *testing.T) {
 	one := func(when, want string) {
 		t.Helper()
 		for name, a := range map[string]*started{"named": named, "plain": plain} {
-			testkit.Eventually(t, when+" it is listed", func() bool { return a.Offers(uri) && len(a.URIs()) == 1 })
-			testkit.Eventually(t, when+" it is read", func() bool { text, _ := a.Read(uri); return strings.Contains(text, want) })
+			testkit.Eventually(t, when+" it is listed",
+				func() bool { return a.Offers(uri) && len(a.URIs()) == 1 })
+			testkit.Eventually(t, when+" it is read",
+				func() bool { text, _ := a.Read(uri); return strings.Contains(text, want) })
 			if uris := a.URIs(); len(uris) != 1 {
 				t.Errorf("%s the agent that is %s lists %q", when, name, uris)
 			}
-			if said, _ := a.Call("list_page_resources", nil); strings.Contains(said, "you nothing") {
-				t.Errorf("%s a tab that is shown offers nothing to the agent that is %s: %s", when, name, said)
+			if said, _ := a.Call("list_page_resources", nil); strings.Contains(said,
+				"you nothing") {
+				t.Errorf("%s a tab that is shown offers nothing to the agent that is %s: %s", when,
+					name, said)
 			}
 		}
 	}
@@ -258,8 +284,8 @@ func TestExtensionShowsATabOfCDP(t *testing.T) {
 	one("in the next document", "private")
 }
 
-// The browser ends the extension's worker while an agent waits. The reader in the page has it started again, and the
-// agent is told of the next change.
+// The browser ends the extension's worker while an agent waits. The reader in the page has it
+// started again, and the agent is told of the next change.
 func TestExtensionShowsWithoutItsWorker(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -281,7 +307,8 @@ func TestExtensionShowsWithoutItsWorker(t *testing.T) {
 	waits := agent.waits(uri, first)
 	x.stop(x.worker())
 	job.Store("Failed")
-	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told, "+| browser | Failed | 2m 0s |") {
+	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told,
+		"+| browser | Failed | 2m 0s |") {
 		t.Errorf("it is told %s", told)
 	}
 }

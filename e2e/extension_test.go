@@ -1,7 +1,7 @@
 package e2e
 
-// The extension as its users have it: unpacked in a real browser, with the native host that the browser starts, and an
-// agent that has started its own `pagewire serve --stdio`.
+// The extension as its users have it: unpacked in a real browser, with the native host that the
+// browser starts, and an agent that has started its own `pagewire serve --stdio`.
 
 import (
 	"context"
@@ -49,15 +49,17 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 	profile := filepath.Join(h.dir, "profile")
 	if hosted {
 		cmd, log := h.command(t, "extension", "install", "--user-data-dir", profile)
-		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != filepath.Join(profile,
-			"NativeMessagingHosts", host.HostName+".json") {
+		if out, err := cmd.Output(); err != nil ||
+			strings.TrimSpace(string(out)) != filepath.Join(profile,
+				"NativeMessagingHosts", host.HostName+".json") {
 			t.Fatalf("install: %v, %s\n%s", err, out, log)
 		}
 	}
 	ctx, end, err := browsertest.Launch(context.Background(), browsertest.Options{
 		Env: h.env(),
-		Flags: append([]string{"--user-data-dir=" + profile, "--load-extension=" + dir, "--disable-extensions-except=" +
-			dir}, flags...),
+		Flags: append([]string{"--user-data-dir=" + profile, "--load-extension=" + dir,
+			"--disable-extensions-except=" +
+				dir}, flags...),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +71,12 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 	return x
 }
 
-// placed waits until new loads of pages have the content scripts. b is a page or worker of the extension.
+// placed waits until new loads of pages have the content scripts. b is a page or worker of the
+// extension.
 func (x *extended) placed(b *tab) {
 	x.t.Helper()
-	testkit.Eventually(x.t, "the content scripts are registered", func() bool { return run[int](b, registered) == 2 })
+	testkit.Eventually(x.t, "the content scripts are registered",
+		func() bool { return run[int](b, registered) == 2 })
 }
 
 // registered returns the number of content scripts.
@@ -80,7 +84,8 @@ const registered = `return (await chrome.scripting.getRegisteredContentScripts()
 
 // worker returns the target of the extension's service worker, or "" if it does not run.
 func (x *extended) worker() target.ID {
-	return x.workerThat(func(url string) bool { return strings.HasPrefix(url, host.ExtensionOrigin) })
+	return x.workerThat(
+		func(url string) bool { return strings.HasPrefix(url, host.ExtensionOrigin) })
 }
 
 // workerThat returns the target of the service worker with a fitting URL, or "".
@@ -104,12 +109,13 @@ func (x *extended) attachWorker() *tab {
 	return x.attachTo("the worker", x.worker())
 }
 
-// attachTo attaches to a service worker of an extension, and waits for its API: a worker that has just started has none
-// for some 15 ms.
+// attachTo attaches to a service worker of an extension, and waits for its API: a worker that has
+// just started has none for some 15 ms.
 func (x *extended) attachTo(name string, worker target.ID) *tab {
 	x.t.Helper()
 	b := x.follow(name, chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
-	testkit.Eventually(x.t, name+" has its API", func() bool { return run[bool](b, `return typeof chrome === "object"`) })
+	testkit.Eventually(x.t, name+" has its API",
+		func() bool { return run[bool](b, `return typeof chrome === "object"`) })
 	return b
 }
 
@@ -149,7 +155,8 @@ func (x *extended) popup(origin string) *tab {
 	return p
 }
 
-// popupFor returns the popup's path for the tab that shows a site. b is a page or worker of the extension.
+// popupFor returns the popup's path for the tab that shows a site. b is a page or worker of the
+// extension.
 func (b *tab) popupFor(origin string) (path string) {
 	b.t.Helper()
 	return fmt.Sprint("/popup.html?tab=", run[int](b, fmt.Sprintf(`
@@ -175,7 +182,8 @@ func (b *tab) shows(selector string) {
 	limited, end := context.WithTimeout(b.ctx, testkit.Patience)
 	defer end()
 	if err := chromedp.Do(limited, chromedp.WaitVisible(selector)); err != nil {
-		b.t.Fatalf("%s is not shown: %v\n%s", selector, err, run[string](b, "return document.body.innerText"))
+		b.t.Fatalf("%s is not shown: %v\n%s", selector, err,
+			run[string](b, "return document.body.innerText"))
 	}
 }
 
@@ -217,8 +225,8 @@ const counting = `
 // countingIfAny is the same for pages that may have no page API.
 const countingIfAny = `if ("modelContext" in document) {` + counting + `}`
 
-// TestExtension has the tests that need no browser of their own. They run one after the other in one browser and with
-// one agent. Each has pages of its own origins.
+// TestExtension has the tests that need no browser of their own. They run one after the other in
+// one browser and with one agent. Each has pages of its own origins.
 func TestExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -239,12 +247,14 @@ func TestExtension(t *testing.T) {
 		{"leaves a stopped daemon", (*extended).leavesAStoppedDaemon},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			one.test(&extended{t, h, x.ctx}, t, &started{Agent: agent.Agent, t: t, cmd: agent.cmd, log: agent.log})
+			one.test(&extended{t, h, x.ctx}, t,
+				&started{Agent: agent.Agent, t: t, cmd: agent.cmd, log: agent.log})
 		})
 	}
 }
 
-// The pages that no other transport reaches: their policies allow no wasm, no worker and no connection.
+// The pages that no other transport reaches: their policies allow no wasm, no worker and no
+// connection.
 func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 	for _, policy := range []string{"script-src 'self'", "default-src 'none'; script-src 'self'",
 		"default-src 'none'"} {
@@ -252,7 +262,8 @@ func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 			s := serveStrict(t, policy, counting)
 			p := x.tab(s.URL)
 			if policy == "default-src 'none'" {
-				// No script of the page's runs: only another extension, or a person in the console, can register.
+				// No script of the page's runs: only another extension, or a person in the console,
+				// can register.
 				if run[bool](p, "return 'set' in globalThis") {
 					t.Fatal("the policy lets the page's script run")
 				}
@@ -278,7 +289,8 @@ func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 	}
 }
 
-// fetches returns the names of files that a page or a worker has fetched, without the page's own script.
+// fetches returns the names of files that a page or a worker has fetched, without the page's own
+// script.
 const fetches = `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`
 
 // The pages of the extension go to the next daemon when theirs hangs.
@@ -288,7 +300,8 @@ func (x *extended) leavesAStoppedDaemon(t *testing.T, agent *started) {
 	stopped := time.Now()
 	run[any](p, "set(7)")
 	agent.holds(uri, "7")
-	t.Logf("the agent has the last state %v after the daemon was stopped", time.Since(stopped).Round(time.Millisecond))
+	t.Logf("the agent has the last state %v after the daemon was stopped",
+		time.Since(stopped).Round(time.Millisecond))
 	run[any](p, "set(8)")
 	agent.holds(uri, "8")
 }
@@ -312,7 +325,8 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	// Allowed by a click: listed at once.
 	p2 := x.popup(s.URL)
 	p2.shows("[data-do=once]")
-	if text := run[string](p2, "return document.querySelector('.state').textContent"); !strings.Contains(text,
+	if text := run[string](p2,
+		"return document.querySelector('.state').textContent"); !strings.Contains(text,
 		"Agents do not see them") {
 		t.Errorf("before it is allowed the popup says %q", text)
 	}
@@ -328,7 +342,8 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	agent.Watch(uri)
 	run[any](p, "set(5)")
 	agent.holds(uri, "5")
-	testkit.Eventually(t, "the badge says how much is shared", func() bool { return run[string](p2, badge) == "1" })
+	testkit.Eventually(t, "the badge says how much is shared",
+		func() bool { return run[string](p2, badge) == "1" })
 	testkit.Eventually(t, "the popup says that agents see it", func() bool {
 		return run[bool](p2,
 			`const text = document.body.innerText; return text.includes("Agents see 1 resource") && text.includes("Connected by native messaging")`)
@@ -355,8 +370,8 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	testkit.Eventually(t, "it goes on", func() bool { return agent.Offers(uri) })
 }
 
-// watchful is a page that observes its own world. Its first script replaces each function that scripts call, and each
-// name that our scripts use. `seen` returns the uses since its last call.
+// watchful is a page that observes its own world. Its first script replaces each function that
+// scripts call, and each name that our scripts use. `seen` returns the uses since its last call.
 const watchful = `
 	let log = { __proto__: null };
 	const { apply, construct, getOwnPropertyDescriptor, defineProperty, ownKeys } = Reflect;
@@ -370,7 +385,8 @@ const watchful = `
 		for (const key of ownKeys(owner)) {
 			if (typeof key === "string" && /^(constructor|hasOwnProperty|__proto__)$/.test(key)) continue;
 			const d = getOwnPropertyDescriptor(owner, key), what = holder + "." + String(key);
-			// Ours looks what stands in document.modelContext: another library may have put its own there.
+			// Ours looks what stands in document.modelContext: another library may have put its own
+			// there.
 			if (!d.configurable || key === "modelContext") continue;
 			if (typeof d.value === "function" && !/^[A-Z]/.test(String(key))) defineProperty(owner, key, { ...d, value: spied(what, d.value) });
 			else if (d.get) defineProperty(owner, key, { ...d, get: spied(what, d.get) });
@@ -422,8 +438,9 @@ const traces = `
 	});
 `
 
-// A page sees that the extension is there, and not whether its user has allowed the site. Neither the calls, reads and
-// events in its world when the permission is given and revoked, nor the effects of its own calls then, show it.
+// A page sees that the extension is there, and not whether its user has allowed the site. Neither
+// the calls, reads and events in its world when the permission is given and revoked, nor the
+// effects of its own calls then, show it.
 func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 	script, err := os.ReadFile(filepath.Join(dist, "extension", "page.js"))
 	if err != nil {
@@ -435,7 +452,8 @@ func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveStrict(t, "script-src 'self'", strings.Replace(watchful, "NAMES", string(quoted), 1)+counting)
+	s := serveStrict(t, "script-src 'self'", strings.Replace(watchful, "NAMES", string(quoted), 1)+
+		counting)
 	p := x.tab(s.URL)
 	uri := s.URL + "/count"
 	acts := func() string {
@@ -446,28 +464,36 @@ func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 	}
 	acts()
 	denied, found := acts(), run[string](p, traces)
-	quiet := func() string { run[string](p, "return seen()"); return run[string](p, "return seen()") }()
+	quiet := func() string {
+		run[string](p, "return seen()")
+		return run[string](p,
+			"return seen()")
+	}()
 	x.allow(s.URL)
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
 	if got := run[string](p, "return seen()"); got != quiet {
 		t.Errorf("while it is allowed the page sees\n%s\nand while nothing happens\n%s", got, quiet)
 	}
-	if got, want := run[string](p, traces), strings.Replace(found, `"notified":8`, `"notified":10`, 1); got != want {
+	if got, want := run[string](p, traces),
+		strings.Replace(found, `"notified":8`, `"notified":10`, 1); got != want {
 		t.Errorf("a page that is allowed finds\n%s\nand one that is denied\n%s", got, want)
 	}
 	if got := acts(); got != denied {
-		t.Errorf("a page that is allowed sees of its own calls\n%s\nand one that is denied\n%s", got, denied)
+		t.Errorf("a page that is allowed sees of its own calls\n%s\nand one that is denied\n%s",
+			got, denied)
 	}
 	revoke := x.popup(s.URL)
 	revoke.shows("[data-do=revoke]")
 	revoke.do(chromedp.Click("[data-do=revoke]"))
 	testkit.Eventually(t, "it is no longer listed", func() bool { return !agent.Offers(uri) })
 	if got := run[string](p, "return seen()"); got != quiet {
-		t.Errorf("when it is taken back the page sees\n%s\nand while nothing happens\n%s", got, quiet)
+		t.Errorf("when it is taken back the page sees\n%s\nand while nothing happens\n%s", got,
+			quiet)
 	}
 }
 
-// An agent that sees only one profile sees the extension's pages after their user has named the profile so.
+// An agent that sees only one profile sees the extension's pages after their user has named the
+// profile so.
 func TestExtensionNamesItsProfile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -477,7 +503,8 @@ func TestExtensionNamesItsProfile(t *testing.T) {
 	x.tab(s.URL)
 	x.allow(s.URL)
 	uri := s.URL + "/count"
-	testkit.Eventually(t, "an agent of all profiles lists it", func() bool { return all.Offers(uri) })
+	testkit.Eventually(t, "an agent of all profiles lists it",
+		func() bool { return all.Offers(uri) })
 	if agent.Offers(uri) {
 		t.Error("it is listed before the profile has its name")
 	}
@@ -486,14 +513,16 @@ func TestExtensionNamesItsProfile(t *testing.T) {
 	options.do(chromedp.SendKeys("#profile", "Work\t"))
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
 	for r, err := range agent.Resources(t.Context(), nil) {
-		if err != nil || !strings.Contains(r.Title, " in window 1 of headless Chrome") || !strings.Contains(r.Title, ", profile Work, ") {
+		if err != nil || !strings.Contains(r.Title, " in window 1 of headless Chrome") ||
+			!strings.Contains(r.Title, ", profile Work, ") {
 			t.Errorf("its title is %q, %v", r.Title, err)
 		}
 	}
 }
 
-// After its user has switched that on, the extension reports the tab in front to an agent with --front. For an allowed
-// site it reports the title and the address too, for another only the origin, and for a hidden window nothing.
+// After its user has switched that on, the extension reports the tab in front to an agent with
+// --front. For an allowed site it reports the title and the address too, for another only the
+// origin, and for a hidden window nothing.
 func TestExtensionTellsTheTabInFront(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"native messaging", "WebSocket"} {
@@ -530,7 +559,8 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 			site := strings.TrimSuffix(uri, "/count")
 			shown := func(title, path string) {
 				t.Helper()
-				shows(`{"tab":\d+,"where":"tab \d+ in window \d of headless Chrome","title":"` + title + `","url":"` + site + path +
+				shows(`{"tab":\d+,"where":"tab \d+ in window \d of headless Chrome","title":"` +
+					title + `","url":"` + site + path +
 					`","origin":"` + site + `","resources":\["` + uri + `"\]}`)
 			}
 			options := x.tab(host.ExtensionOrigin + "/options.html")
@@ -571,7 +601,8 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 			run[any](p, `document.title = "Basket"`)
 			shown("Basket", "/cart")
 			ask := func(request string) {
-				run[any](options, `chrome.runtime.connect({name: "pagewire.panel"}).postMessage(`+request+`)`)
+				run[any](options, `chrome.runtime.connect({name: "pagewire.panel"}).postMessage(`+
+					request+`)`)
 			}
 			ask(fmt.Sprintf(`{do: "revoke", what: "offers", origin: %q}`, site))
 			shows(`{"origin":"` + site + `"}`)
@@ -581,8 +612,11 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 			shows(`{"origin":"` + site + `"}`)
 			toFront(other.URL)
 			shows(`{"origin":"` + other.URL + `"}`)
-			run[any](options, fmt.Sprintf(`await chrome.tabs.remove((await chrome.tabs.query({})).find(({ url }) => url?.startsWith(%q)).id)`, site))
-			run[any](hangs, `setTimeout(() => { for (;;); })`) // and so does not answer the extension
+			run[any](options,
+				fmt.Sprintf(
+					`await chrome.tabs.remove((await chrome.tabs.query({})).find(({ url }) => url?.startsWith(%q)).id)`, site))
+			// and so does not answer the extension
+			run[any](hangs, `setTimeout(() => { for (;;); })`)
 			press()
 			shows(nothing)
 		})
@@ -592,25 +626,28 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 // private opens a page in a private window, which the browser hides from the extension.
 func (x *extended) private(url string) {
 	x.t.Helper()
-	context, err := chromedp.CallBrowser(x.ctx, target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	context, err := chromedp.CallBrowser(x.ctx, target.CreateBrowserContext,
+		target.CreateBrowserContextParams{})
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	if _, err := chromedp.CallBrowser(x.ctx, target.CreateTarget, target.CreateTargetParams{URL: url, NewWindow: new(true),
-		BrowserContextID: context.BrowserContextID}); err != nil {
+	if _, err := chromedp.CallBrowser(x.ctx, target.CreateTarget,
+		target.CreateTargetParams{URL: url, NewWindow: new(true),
+			BrowserContextID: context.BrowserContextID}); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
-// With the option "Only in pages of allowed sites" a page of another site sees the same as without the extension. A
-// page that is then allowed is loaded again and works as always.
+// With the option "Only in pages of allowed sites" a page of another site sees the same as without
+// the extension. A page that is then allowed is loaded again and works as always.
 func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
 	// Two ports are two sites.
-	s, other := serveStrict(t, "script-src 'self'", countingIfAny), serveStrict(t, "script-src 'self'", countingIfAny)
+	s, other := serveStrict(t, "script-src 'self'", countingIfAny),
+		serveStrict(t, "script-src 'self'", countingIfAny)
 	uri := s.URL + "/count"
 	const world = `return [globalThis, Document.prototype, Navigator.prototype].map((owner) => Reflect.ownKeys(owner).map(String).join()).join("\n")`
 	without := run[string](open(t, noFlag, &site{Server: other}), world)
@@ -636,7 +673,8 @@ func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	press := func(origin, button string) {
 		t.Helper()
 		number := run[int](options, fmt.Sprintf(
-			`return (await chrome.tabs.query({})).find(({ url }) => url?.startsWith(%q)).id`, origin+"/"))
+			`return (await chrome.tabs.query({})).find(({ url }) => url?.startsWith(%q)).id`,
+			origin+"/"))
 		popup := x.tab(host.ExtensionOrigin + "/popup.html?tab=" + strconv.Itoa(number))
 		selector := fmt.Sprintf("[aria-label='%s'] [data-do=%s]", origin, button)
 		popup.shows(selector)
@@ -649,7 +687,9 @@ func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	}
 	q.do(chromedp.Reload())
 	if got := run[string](q, world); got != without {
-		t.Errorf("when one site is allowed, a page of another sees\n%s\nand without the extension\n%s", got, without)
+		t.Errorf(
+			"when one site is allowed, a page of another sees\n%s\nand without the extension\n%s",
+			got, without)
 	}
 	press(other.URL, "always")
 	testkit.Eventually(t, "the agent lists both", func() bool {
@@ -660,7 +700,8 @@ func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	testkit.Eventually(t, "the agent lists one", func() bool { return !agent.Offers(uri) })
 	p.do(chromedp.Reload())
 	if got := run[string](p, world); got != without {
-		t.Errorf("when it is taken back the page sees\n%s\nand without the extension\n%s", got, without)
+		t.Errorf("when it is taken back the page sees\n%s\nand without the extension\n%s", got,
+			without)
 	}
 	press(other.URL, "revoke")
 	scripts(0)
@@ -672,12 +713,14 @@ func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	}
 }
 
-// A site that was allowed once is forgotten with the browser; a site that was allowed always is not.
+// A site that was allowed once is forgotten with the browser; a site that was allowed always is
+// not.
 func TestExtensionRemembers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
-	once, always := serveStrict(t, "script-src 'self'", counting), serveStrict(t, "script-src 'self'", counting)
+	once, always := serveStrict(t, "script-src 'self'", counting),
+		serveStrict(t, "script-src 'self'", counting)
 	t.Run("allow", func(t *testing.T) {
 		x := extend(t, h, true)
 		x.tab(once.URL)
@@ -733,7 +776,8 @@ func TestExtensionWorkerStopped(t *testing.T) {
 	}
 }
 
-// A page that is busy while a gateway comes and goes confirms a link that has already ended. Later agents find the page.
+// A page that is busy while a gateway comes and goes confirms a link that has already ended. Later
+// agents find the page.
 func TestExtensionLinkEndsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -759,7 +803,8 @@ func TestExtensionLinkEndsUnconfirmed(t *testing.T) {
 	t.Cleanup(slow.Close)
 	resume := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(resume)
-	run[any](p, `setTimeout(() => { const request = new XMLHttpRequest(); request.open("GET", "`+slow.URL+`", false); request.send(); })`)
+	run[any](p, `setTimeout(() => { const request = new XMLHttpRequest(); request.open("GET", "`+
+		slow.URL+`", false); request.send(); })`)
 	<-entered // its script stands still from now on
 	agent.Close()
 	linked(false)
@@ -784,16 +829,20 @@ func (x *extended) useSocket() {
 	x.stop(x.worker())
 }
 
-// useGateway gives the extension's pages the gateway's address and the secret, as a native host would.
+// useGateway gives the extension's pages the gateway's address and the secret, as a native host
+// would.
 func (x *extended) useGateway() {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
-	secret, err := host.MakeSecret(filepath.Join(x.home.dir, "pagewire", "token")) // as an install makes it
+	// as an install makes it
+	secret, err := host.MakeSecret(filepath.Join(x.home.dir, "pagewire", "token"))
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page', secret: %q })", x.home.hub,
-		secret))
+	run[any](p,
+		fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page', secret: %q })",
+			x.home.hub,
+			secret))
 	_ = chromedp.Cancel(p.ctx)
 }
 
@@ -815,8 +864,8 @@ func (x *extended) stop(worker target.ID) {
 	}
 }
 
-// No prompt, and no permission: the browser asks them of a public page that connects to this machine's ports, and not
-// of the extension.
+// No prompt, and no permission: the browser asks them of a public page that connects to this
+// machine's ports, and not of the extension.
 func TestExtensionOnAPublicPage(t *testing.T) {
 	t.Parallel()
 	s := serveStrict(t, "script-src 'self'", counting)
@@ -826,11 +875,13 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 	agent := h.serve(t)
 	// By WebSocket: native messaging takes no port.
 	x := extend(t, h, false, "--host-resolver-rules=MAP app.example 127.0.0.1",
-		"--unsafely-treat-insecure-origin-as-secure="+origin, "--ip-address-space-overrides="+address+"=public")
+		"--unsafely-treat-insecure-origin-as-secure="+origin, "--ip-address-space-overrides="+
+			address+"=public")
 	x.useSocket()
 	p := x.tab(origin)
 	x.allow(origin)
-	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(origin + "/count") })
+	testkit.Eventually(t, "the agent lists it",
+		func() bool { return agent.Offers(origin + "/count") })
 	if got, err := agent.Read(origin + "/count"); got != "0" || err != nil {
 		t.Errorf("it reads as %q, %v", got, err)
 	}
@@ -848,9 +899,12 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 	}
 }
 
-// A page with a Pagewire of its own works with the extension as without it, before and after the site is allowed.
+// A page with a Pagewire of its own works with the extension as without it, before and after the
+// site is allowed.
 func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
-	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + x.home.hub + `"></script>`, script: counting})
+	s := serve(t,
+		page{tag: `<script src="/pagewire.js" data-gateway="ws://` + x.home.hub + `"></script>`,
+			script: counting})
 	p := x.tab(s.URL)
 	uri := s.URL + "/count"
 	testkit.Eventually(t, "the page connects by itself", func() bool { return agent.Offers(uri) })
@@ -876,8 +930,8 @@ func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
 	}
 }
 
-// The page's own core also serves agents in the page if the extension is there, before the document is complete.
-// (TestEcosystemPages has pages that bundlers have made.)
+// The page's own core also serves agents in the page if the extension is there, before the document
+// is complete. (TestEcosystemPages has pages that bundlers have made.)
 func (x *extended) besideAgentsInThePage(t *testing.T, _ *started) {
 	early := serve(t, page{tag: " ", script: `
 		document.write('<script>' + "globalThis.answered = new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = ({ data }) => done(data); port1.postMessage({ jsonrpc: '2.0', id: 1, method: 'ping' }); postMessage({ type: 'pagewire:connect' }, location.origin, [port2]); });" + '</' + 'script><script src=/pagewire.js async></' + 'script>');`})
@@ -886,11 +940,12 @@ func (x *extended) besideAgentsInThePage(t *testing.T, _ *started) {
 	}
 }
 
-// lookEnv is the environment variable with the directory for the pictures of TestExtensionLook: the pictures in demo/
-// are made so.
+// lookEnv is the environment variable with the directory for the pictures of TestExtensionLook: the
+// pictures in demo/ are made so.
 const lookEnv = "PAGEWIRE_LOOK"
 
-// The popup by keyboard only, and the panel of DevTools, in both themes, with the data for assistive programs.
+// The popup by keyboard only, and the panel of DevTools, in both themes, with the data for
+// assistive programs.
 func TestExtensionLook(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -909,10 +964,12 @@ func TestExtensionLook(t *testing.T) {
 		for _, theme := range []string{"light", "dark"} {
 			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
 				emulation.SetEmulatedMediaParams{
-					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+						Value: theme}}})
 			if err == nil {
 				_, err = chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride,
-					emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+					emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height,
+						DeviceScaleFactor: 1})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -926,12 +983,14 @@ func TestExtensionLook(t *testing.T) {
 				return violations.map(({ id, nodes }) => id + ": " + nodes[0].html);`); len(problems) > 0 {
 				t.Errorf("%s, %s: %q", name, theme, problems)
 			}
-			text, err := chromedp.Call(b.ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Format: "png"})
+			text, err := chromedp.Call(b.ctx, cdppage.CaptureScreenshot,
+				cdppage.CaptureScreenshotParams{Format: "png"})
 			if err != nil || len(text.Data) == 0 || len(text.Data) > 150_000 {
 				t.Fatalf("the picture of %s: %v, %d bytes", name, err, len(text.Data))
 			}
 			if dir := os.Getenv(lookEnv); dir != "" {
-				if err := os.WriteFile(filepath.Join(dir, name+"-"+theme+".png"), text.Data, 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, name+"-"+theme+".png"), text.Data,
+					0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -957,7 +1016,8 @@ func TestExtensionLook(t *testing.T) {
 	}
 	press("[data-do=once]")
 	p.shows("[data-do=revoke]")
-	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/cart") })
+	testkit.Eventually(t, "the agent lists it",
+		func() bool { return agent.Offers(s.URL + "/cart") })
 	testkit.Eventually(t, "the popup says so", func() bool {
 		return run[bool](p,
 			`return document.body.innerText.includes("Agents see 4 resources")`)
@@ -979,20 +1039,22 @@ func TestExtensionLook(t *testing.T) {
 	}
 }
 
-// panel checks the panel in DevTools, and then the same panel in a tab of its own: p shows it for the tab with the
-// site.
+// panel checks the panel in DevTools, and then the same panel in a tab of its own: p shows it for
+// the tab with the site.
 func (x *extended) panel(p, shown *tab, origin string, agent *started) {
 	t := x.t
 	says := func(p *tab, selector, text string) {
 		t.Helper()
 		testkit.Eventually(t, selector+" says "+text, func() bool {
 			return run[bool](p, fmt.Sprintf(
-				`return [...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))`, selector, text))
+				`return [...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))`,
+				selector, text))
 		})
 	}
 	says(x.devTools(shown), "#resources .row", origin+"/orders")
 
-	p.do(chromedp.Navigate(host.ExtensionOrigin + strings.Replace(p.popupFor(origin), "popup", "panel", 1)))
+	p.do(chromedp.Navigate(host.ExtensionOrigin +
+		strings.Replace(p.popupFor(origin), "popup", "panel", 1)))
 	says(p, "#resources .row", "1 warning") // no description
 	if got := run[int](p, `return document.querySelectorAll("#resources .row").length`); got != 4 {
 		t.Errorf("it shows %d resources", got)
@@ -1016,7 +1078,8 @@ func (x *extended) devTools(shown *tab) *tab {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	tools := x.follow("DevTools", chromedp.WithTargetID(opened.TargetID), chromedp.WithDetachOnCancel())
+	tools := x.follow("DevTools", chromedp.WithTargetID(opened.TargetID),
+		chromedp.WithDetachOnCancel())
 	testkit.Eventually(x.t, "DevTools have the panel", func() bool {
 		there, err := try[bool](tools, `
 			const { InspectorView } = await import("./ui/legacy/legacy.js");
@@ -1028,7 +1091,8 @@ func (x *extended) devTools(shown *tab) *tab {
 	})
 	var panel target.ID
 	testkit.Eventually(x.t, "the panel is loaded", func() bool {
-		all, err := chromedp.CallBrowser(x.ctx, target.GetTargets, target.GetTargetsParams{Filter: target.Filter{{}}})
+		all, err := chromedp.CallBrowser(x.ctx, target.GetTargets,
+			target.GetTargetsParams{Filter: target.Filter{{}}})
 		if err != nil {
 			x.t.Fatal(err)
 		}
@@ -1060,8 +1124,10 @@ func (x *extended) callThatLeadsOn(t *testing.T, agent *started) {
 	s := serveStrict(t, "script-src 'self'", searching)
 	x.tab(s.URL)
 	x.allow(s.URL)
-	testkit.Eventually(t, "the tool is there", func() bool { return slices.Contains(agent.ToolNames(), "search") })
-	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: map[string]any{}})
+	testkit.Eventually(t, "the tool is there",
+		func() bool { return slices.Contains(agent.ToolNames(), "search") })
+	result, err := agent.CallTool(t.Context(),
+		&mcp.CallToolParams{Name: "search", Arguments: map[string]any{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1093,7 +1159,8 @@ func (x *extended) navigation(t *testing.T, agent *started) {
 	run[any](p, "globalThis.kept = true")
 	p.do(chromedp.Navigate(elsewhere.URL))
 	testkit.Eventually(t, "it is gone", func() bool { return !agent.Offers(uri) })
-	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("setTimeout(() => history.back())")); err != nil {
+	if _, err := chromedp.Run(p.ctx,
+		chromedp.Evaluate[any]("setTimeout(() => history.back())")); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the page is back, from the back/forward cache", func() bool {
@@ -1107,11 +1174,13 @@ func (x *extended) navigation(t *testing.T, agent *started) {
 	// Frames: each origin needs its own permission.
 	inner := serveStrict(t, "script-src 'self'", counting)
 	outer := serve(t,
-		page{tag: " ", script: "document.documentElement.append(Object.assign(document.createElement('iframe'), { " +
-			"src: '" + inner.URL + "' }));" + counting})
+		page{tag: " ",
+			script: "document.documentElement.append(Object.assign(document.createElement('iframe'), { " +
+				"src: '" + inner.URL + "' }));" + counting})
 	x.tab(outer.URL)
 	x.allow(inner.URL)
-	testkit.Eventually(t, "the frame is listed", func() bool { return agent.Offers(inner.URL + "/count") })
+	testkit.Eventually(t, "the frame is listed",
+		func() bool { return agent.Offers(inner.URL + "/count") })
 	if agent.Offers(outer.URL + "/count") {
 		t.Error("the page around an allowed frame is listed, though it has not been allowed")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 )
 
-// The extension in testdata/badge is of another author: its files, four files of the npm package, and a policy that allows the
-// page nothing.
+// The extension in testdata/badge is of another author: its files, four files of the npm package,
+// and a policy that allows the page nothing.
 func TestExtensionWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -25,7 +25,8 @@ func TestExtensionWorker(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "pagewire"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"extension.page.js", "extension.relay.js", "extension.worker.js", "pagewire.wasm"} {
+	for _, name := range []string{"extension.page.js", "extension.relay.js", "extension.worker.js",
+		"pagewire.wasm"} {
 		text, err := os.ReadFile(filepath.Join(dist, "npm", name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, "pagewire", name), text, 0o644)
@@ -36,7 +37,8 @@ func TestExtensionWorker(t *testing.T) {
 	}
 	ctx, end,
 		err := browsertest.Launch(t.Context(),
-		browsertest.Options{Flags: []string{"--load-extension=" + dir, "--disable-extensions-except=" + dir}})
+		browsertest.Options{Flags: []string{"--load-extension=" + dir,
+			"--disable-extensions-except=" + dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,8 @@ func TestExtensionWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	run[any](w, fmt.Sprintf("chrome.action.onClicked.dispatch({ url: %s })", url))
-	testkit.Eventually(t, "the badge shows the page's state", func() bool { return strings.Contains(badges(), "41") })
+	testkit.Eventually(t, "the badge shows the page's state",
+		func() bool { return strings.Contains(badges(), "41") })
 	run[any](p, "set(42)")
 	testkit.Eventually(t, "and follows it", func() bool { return strings.Contains(badges(), "42") })
 }

@@ -26,8 +26,8 @@ import (
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
-// agentsFleet starts two nodes, with the page of clients/page at the first, and a balancer that sends requests to them
-// in turn. It calls made with the nodes' issuer before they start.
+// agentsFleet starts two nodes, with the page of clients/page at the first, and a balancer that
+// sends requests to them in turn. It calls made with the nodes' issuer before they start.
 func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) meeting {
 	t.Helper()
 	var targets []*url.URL
@@ -44,7 +44,8 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 	made(login)
 	token := "Bearer " + login.Token("alice", "pages:read pages:act")
 	file := filesIn(t, t.TempDir())
-	o := process.Options{Listen: "127.0.0.1:0", PublicURL: balancer.URL, Cluster: "127.0.0.1:0", AnyScheme: true,
+	o := process.Options{Listen: "127.0.0.1:0", PublicURL: balancer.URL, Cluster: "127.0.0.1:0",
+		AnyScheme:  true,
 		SecretFile: file("secret", []byte("the secret of the nodes")),
 		Issuers:    []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}}}
 	for range 2 {
@@ -55,7 +56,8 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 	clients.Connect(t, targets[0].Host, login.Ticket("alice", clients.Origin))
 	at := meeting{url: balancer.URL + "/mcp", header: token, env: os.Environ()}
 	for _, target := range targets { // at each, the user has a gateway, which has the page
-		testkit.Eventually(t, "the page is there", func() bool { return lists(t, target.Host, at.header) })
+		testkit.Eventually(t, "the page is there",
+			func() bool { return lists(t, target.Host, at.header) })
 	}
 	return at
 }
@@ -76,7 +78,10 @@ func runNode(t *testing.T, o process.Options) (listen, admin, cluster net.Addr) 
 	ctx, stop := context.WithCancel(context.Background())
 	ended, started := make(chan error, 1), make(chan [3]net.Addr, 1)
 	o.Drain, o.Log = time.Second, slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil))
-	o.Started = func(listen, admin, cluster net.Addr) { started <- [3]net.Addr{listen, admin, cluster} }
+	o.Started = func(listen, admin,
+		cluster net.Addr) {
+		started <- [3]net.Addr{listen, admin, cluster}
+	}
 	go func() { ended <- process.Run(ctx, o) }()
 	t.Cleanup(func() {
 		stop()
@@ -88,10 +93,12 @@ func runNode(t *testing.T, o process.Options) (listen, admin, cluster net.Addr) 
 	return at[0], at[1], at[2]
 }
 
-// passes returns a proxy that reads a request's body before it passes the request on. httputil.ReverseProxy cuts an
-// answer off if it begins before the transport has read the end of the body.
+// passes returns a proxy that reads a request's body before it passes the request on.
+// httputil.ReverseProxy cuts an answer off if it begins before the transport has read the end of
+// the body.
 func passes(rewrite func(*httputil.ProxyRequest)) http.Handler {
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: rewrite}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: rewrite}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -125,7 +132,8 @@ func lists(t *testing.T, host, token string) bool {
 	return err == nil && strings.Contains(string(text), clients.Origin+"/clock")
 }
 
-// The official TypeScript client, unmodified, with an access token, at two nodes that take its requests in turn.
+// The official TypeScript client, unmodified, with an access token, at two nodes that take its
+// requests in turn.
 func TestTypeScriptClientAtAFleet(t *testing.T) {
 	t.Parallel()
 	typeScriptClients(t, agentsFleet(t, "https://login.example", func(*issuertest.Issuer) {}))

@@ -25,7 +25,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// A service is a site whose pages dial in to a fleet of two nodes with its tickets, and the nodes' doors.
+// A service is a site whose pages dial in to a fleet of two nodes with its tickets, and the nodes'
+// doors.
 type service struct {
 	t       *testing.T
 	nodes   []*node.Node
@@ -44,7 +45,8 @@ func openService(t *testing.T) *service {
 	verifier := s.login.Verifier()
 	var join []string
 	for range 2 {
-		n, err := node.Open(node.Options{Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
+		n, err := node.Open(
+			node.Options{Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +101,8 @@ func (b *tab) fills(text string) {
 	run[any](b, strings.Replace(typed, "%s", `"`+text+`"`, 1))
 }
 
-// A page dials in with its service's ticket, and renews it. When its node drains, it moves on as the same tab.
+// A page dials in with its service's ticket, and renews it. When its node drains, it moves on as
+// the same tab.
 func TestPageOfAFleet(t *testing.T) {
 	t.Parallel()
 	s := openService(t)
@@ -114,7 +117,8 @@ func TestPageOfAFleet(t *testing.T) {
 	if got := a.Text(uri); got != "milk" {
 		t.Errorf("read %q", got)
 	}
-	testkit.Eventually(t, "the ticket has been renewed", func() bool { return s.tickets.Load() >= 3 })
+	testkit.Eventually(t, "the ticket has been renewed",
+		func() bool { return s.tickets.Load() >= 3 })
 	if n := s.nodes[0].Stats(); n.Pages != 1 || len(n.Refused) != 0 || len(a.Updates) != 0 {
 		t.Errorf("meanwhile %+v, and the agent was told of %d changes", n, len(a.Updates))
 	}
@@ -129,7 +133,8 @@ func TestPageOfAFleet(t *testing.T) {
 		close(drained)
 	}()
 	testkit.Ends(t, "the page has gone elsewhere", drained)
-	testkit.Eventually(t, "it is at the other node", func() bool { return s.nodes[1].Stats().Pages == 1 })
+	testkit.Eventually(t, "it is at the other node",
+		func() bool { return s.nodes[1].Stats().Pages == 1 })
 	a.Reads(own, "milk")
 	for len(a.Updates) > 0 {
 		<-a.Updates // the notification that the page was back
@@ -155,7 +160,8 @@ func TestPageWithoutATicket(t *testing.T) {
 	}
 	s.life.Store(int64(time.Minute))
 	a := s.agent()
-	run[any](b, `document.dispatchEvent(new Event("visibilitychange"))`) // as if its user looked at it
+	// as if its user looked at it
+	run[any](b, `document.dispatchEvent(new Event("visibilitychange"))`)
 	a.Shows(s.site.URL + "/state/field")
 	s.doors[0].Drain(t.Context()) // it admits no pages: the page retries, and works on
 	b.fills("milk")
@@ -164,14 +170,17 @@ func TestPageWithoutATicket(t *testing.T) {
 	a.Reads(s.site.URL+"/state/field", "milk")
 }
 
-// Pages of a desktop are a node's too, if `pagewire serve --node` names their origin. An agent at the node lists and
-// reads them, is notified of changes, and no longer lists them after the desktop's process was killed.
+// Pages of a desktop are a node's too, if `pagewire serve --node` names their origin. An agent at
+// the node lists and reads them, is notified of changes, and no longer lists them after the
+// desktop's process was killed.
 func TestPagesOfADesktopAtANode(t *testing.T) {
 	t.Parallel()
 	const app, private = "http://localhost:3000", "http://localhost:4000"
 	login := nodekit.NewLogin(t)
 	dir, listen, admin := t.TempDir(), testkit.Addr(t), testkit.Addr(t)
-	config := fmt.Sprintf(`{"listen":%q,"admin":%q,"public-url":%q,"issuers":[{"issuer":%q,"jwks":%q}]}`, listen, admin,
+	config := fmt.Sprintf(
+		`{"listen":%q,"admin":%q,"public-url":%q,"issuers":[{"issuer":%q,"jwks":%q}]}`, listen,
+		admin,
 		login.Audience, login.Name, login.Keys)
 	for name, text := range map[string]string{"node.json": config,
 		"tickets": login.Ticket("alice", private) + "\n" + login.Ticket("alice", app)} {
@@ -181,7 +190,8 @@ func TestPagesOfADesktopAtANode(t *testing.T) {
 	}
 	node := testcmd.Command("../bin/pagewire-node", "--config", filepath.Join(dir, "node.json"))
 	h := newHome(t)
-	desktop, log := h.command(t, "serve", "--hub", h.hub, "--node", "ws://"+listen, "--node-origin", app,
+	desktop, log := h.command(t, "serve", "--hub", h.hub, "--node", "ws://"+listen, "--node-origin",
+		app,
 		"--node-ticket-file", filepath.Join(dir, "tickets"))
 	node.Stderr = testkit.LogOf(t, "the node")
 	for _, program := range []*exec.Cmd{node, desktop} {
@@ -219,7 +229,8 @@ func TestPagesOfADesktopAtANode(t *testing.T) {
 	far.Watch(app + "/doc")
 	doc.Set(app+"/doc", "two")
 	far.Learns(app+"/doc", "two")
-	if got := testkit.Metrics(admin, ""); !strings.Contains(got, "\npagewire_node_pages 1\n") || log.Has(private+" node=") {
+	if got := testkit.Metrics(admin, ""); !strings.Contains(got, "\npagewire_node_pages 1\n") ||
+		log.Has(private+" node=") {
 		t.Error("the node has other pages than the one that was named, or was to have them")
 	}
 

@@ -1,6 +1,7 @@
 package e2e
 
-// The gateway as its users have it: the binary, started by agents, with pages in a browser that it has launched.
+// The gateway as its users have it: the binary, started by agents, with pages in a browser that it
+// has launched.
 
 import (
 	"fmt"
@@ -37,7 +38,8 @@ var gatewayBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A counter is a page with the resource /count, a number that the page's own server keeps, so that it survives reloads.
+// A counter is a page with the resource /count, a number that the page's own server keeps, so that
+// it survives reloads.
 type counter struct {
 	*site
 	value atomic.Int64
@@ -69,8 +71,8 @@ func (c *counter) uri() string { return c.URL + "/count" }
 
 func (c *counter) set(n int) { c.value.Store(int64(n)) }
 
-// A started is a `pagewire serve` on stdio with the agent that started it. log is the output of that process, without
-// the daemon's.
+// A started is a `pagewire serve` on stdio with the agent that started it. log is the output of
+// that process, without the daemon's.
 type started struct {
 	*testkit.Agent
 	t   *testing.T
@@ -80,8 +82,10 @@ type started struct {
 
 func (h userHome) serve(t *testing.T, args ...string) *started {
 	t.Helper()
-	cmd, log := h.command(t, append([]string{"serve", "--hub", h.hub, "--log-level", "debug"}, args...)...)
-	return &started{Agent: testkit.Connect(t, &mcp.CommandTransport{Command: cmd}, testkit.Legacy), t: t, cmd: cmd,
+	cmd, log := h.command(t,
+		append([]string{"serve", "--hub", h.hub, "--log-level", "debug"}, args...)...)
+	return &started{Agent: testkit.Connect(t, &mcp.CommandTransport{Command: cmd}, testkit.Legacy),
+		t: t, cmd: cmd,
 		log: log}
 }
 
@@ -109,8 +113,8 @@ func TestPageWithTwoTransports(t *testing.T) {
 	}
 }
 
-// A page's template answers for items that come and go beside it, and its schema's parameters reach it, checked. Agents
-// that watch an item or a query are told of its changes.
+// A page's template answers for items that come and go beside it, and its schema's parameters reach
+// it, checked. Agents that watch an item or a query are told of its changes.
 func TestParametersReachThePage(t *testing.T) {
 	t.Parallel()
 	chromium, url := startChromium(t)
@@ -157,34 +161,39 @@ func TestNamedBrowsers(t *testing.T) {
 	browser, running := startChromium(t)
 	openIn(t, browser, c.site)
 	agents := map[string]*started{
-		"Shopping": h.serve(t, "--launch", "--headless", "--open", c.URL, "--name", "Shopping", "--only", "profile=Shopping"),
-		"Work":     h.serve(t, "--chrome", running, "--name", "Work", "--only", "profile=Work"),
+		"Shopping": h.serve(t, "--launch", "--headless", "--open", c.URL, "--name", "Shopping",
+			"--only", "profile=Shopping"),
+		"Work": h.serve(t, "--chrome", running, "--name", "Work", "--only", "profile=Work"),
 	}
 	for profile, a := range agents {
 		var titles []string
-		testkit.Eventually(t, "both pages are open, and the agent of "+profile+" sees its own", func() bool {
-			titles = nil
-			for r, err := range a.Resources(t.Context(), nil) {
-				if err != nil {
-					t.Fatal(err)
+		testkit.Eventually(t, "both pages are open, and the agent of "+profile+" sees its own",
+			func() bool {
+				titles = nil
+				for r, err := range a.Resources(t.Context(), nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					titles = append(titles, r.Title)
 				}
-				titles = append(titles, r.Title)
-			}
-			return strings.Count(h.log(), "page attached") == 2 && len(titles) > 0
-		})
-		if len(titles) != 1 || !strings.Contains(titles[0], " of headless Chrome, profile "+profile+", 127.0.0.1:") {
+				return strings.Count(h.log(), "page attached") == 2 && len(titles) > 0
+			})
+		if len(titles) != 1 ||
+			!strings.Contains(titles[0], " of headless Chrome, profile "+profile+", 127.0.0.1:") {
 			t.Errorf("the agent of %s sees %q", profile, titles)
 		}
 	}
 }
 
-// A page that connects by itself, over a WebSocket, in any engine. The agent lists it, reads it, is notified of
-// changes, and keeps its subscription when the page is reloaded.
+// A page that connects by itself, over a WebSocket, in any engine. The agent lists it, reads it, is
+// notified of changes, and keeps its subscription when the page is reloaded.
 func TestPageThatIsLoadedAnew(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
-	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`, script: counting})
+	s := serve(t,
+		page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`,
+			script: counting})
 	uri := s.URL + "/count"
 	for _, m := range modes {
 		b := open(t, m, s)
@@ -206,7 +215,8 @@ func TestPageThatIsLoadedAnew(t *testing.T) {
 	}
 }
 
-// A page's own gateway, and a gateway that has set a function, as the extension does: both are used, in either order.
+// A page's own gateway, and a gateway that has set a function, as the extension does: both are
+// used, in either order.
 func TestGatewaysThatComeInOneTurn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -216,7 +226,8 @@ func TestGatewaysThatComeInOneTurn(t *testing.T) {
 		pagewire.configure({ gateway: (frame) => posted.push(frame) });
 		pagewire.configure({ gateway: "ws://` + h.hub + `" });`})
 	p := open(t, noFlag, s)
-	testkit.Eventually(t, "the agent lists the page", func() bool { return agent.Offers(s.URL + "/count") })
+	testkit.Eventually(t, "the agent lists the page",
+		func() bool { return agent.Offers(s.URL + "/count") })
 	if got := run[string](p, "return posted[0]"); !strings.HasPrefix(got, `[["hello",`) {
 		t.Errorf("the function was given %q", got)
 	}
@@ -226,14 +237,22 @@ func TestGatewaysThatComeInOneTurn(t *testing.T) {
 func TestEndsWithItsProgram(t *testing.T) {
 	t.Parallel()
 	for args, runs := range map[string]func(h userHome, log *testkit.Log) bool{
-		"serve":                         func(h userHome, _ *testkit.Log) bool { return len(h.daemons()) == 1 },
-		"watch --changes --all --lines": func(_ userHome, log *testkit.Log) bool { return log.Has("waiting for one") },
+		"serve": func(h userHome,
+			_ *testkit.Log) bool {
+			return len(h.daemons()) == 1
+		},
+		"watch --changes --all --lines": func(_ userHome,
+			log *testkit.Log) bool {
+			return log.Has("waiting for one")
+		},
 	} {
 		t.Run(args, func(t *testing.T) {
 			h := newHome(t)
 			cmd, log := h.command(t)
-			// A shell starts it, prints its process id, and is killed. Its stdin is our pipe, which stays open.
-			shell := testcmd.Command("sh", "-c", `"$0" `+args+` --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
+			// A shell starts it, prints its process id, and is killed. Its stdin is our pipe, which
+			// stays open.
+			shell := testcmd.Command("sh", "-c", `"$0" `+args+
+				` --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
 			shell.Env, shell.Stderr = cmd.Env, log
 			r, w, err := os.Pipe()
 			if err != nil {
@@ -255,7 +274,8 @@ func TestEndsWithItsProgram(t *testing.T) {
 	}
 }
 
-// Another program has the port: agents work without it, the log says so, and the other program receives nothing.
+// Another program has the port: agents work without it, the log says so, and the other program
+// receives nothing.
 func TestForeignPort(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -264,7 +284,10 @@ func TestForeignPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked atomic.Int32
-	other := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) })}
+	other := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		asked.Add(1)
+	})}
 	other.ConnState = func(net.Conn, http.ConnState) { asked.Add(1) }
 	go other.Serve(l)
 	defer other.Close()
@@ -294,10 +317,10 @@ func TestForeignPort(t *testing.T) {
 	})
 }
 
-// Three agents share one daemon and one browser, which two of them have requested. The daemon is killed, then it hangs,
-// then it gets SIGTERM. Each time the agents continue with the next daemon, and hold the last state of the page in its
-// browser. pagewire ls says what is lost. A browser that dies is launched again. It ends with the last agent that
-// requested it.
+// Three agents share one daemon and one browser, which two of them have requested. The daemon is
+// killed, then it hangs, then it gets SIGTERM. Each time the agents continue with the next daemon,
+// and hold the last state of the page in its browser. pagewire ls says what is lost. A browser that
+// dies is launched again. It ends with the last agent that requested it.
 func TestThreeAgents(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -325,7 +348,8 @@ func TestThreeAgents(t *testing.T) {
 		syscall.Kill(daemon, signal)
 		ended := time.Now()
 		changes(2*i+1, agents...)
-		t.Logf("%v: all hold the last state after %v", signal, time.Since(ended).Round(time.Millisecond))
+		t.Logf("%v: all hold the last state after %v", signal,
+			time.Since(ended).Round(time.Millisecond))
 		changes(2*i+2, agents...)
 		for _, a := range agents {
 			settled(a)
@@ -359,8 +383,9 @@ func TestThreeAgents(t *testing.T) {
 	h.nothingLeft(t)
 }
 
-// settled waits until updates no longer come. After the read of the last state, three may still come: an update under
-// way, the trailing edge of the page's coalescing, and one notification that the page is back.
+// settled waits until updates no longer come. After the read of the last state, three may still
+// come: an update under way, the trailing edge of the page's coalescing, and one notification that
+// the page is back.
 func settled(s *started) {
 	s.t.Helper()
 	testkit.Eventually(s.t, "nothing is announced any more", func() bool {
@@ -373,7 +398,8 @@ func settled(s *started) {
 	})
 }
 
-// A signal to the agent's group, as a closed terminal sends it, and the agent's death with standard error closed.
+// A signal to the agent's group, as a closed terminal sends it, and the agent's death with standard
+// error closed.
 func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	t.Parallel()
 	s := serve(t, field)
@@ -381,7 +407,11 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said io.Closer) {
 			syscall.Kill(-pid, syscall.SIGHUP)
 		},
-		"nobody at its error": func(t *testing.T, h userHome, pid int, in, said io.Closer) { said.Close(); in.Close() },
+		"nobody at its error": func(t *testing.T, h userHome, pid int, in,
+			said io.Closer) {
+			said.Close()
+			in.Close()
+		},
 		"the browser hears": func(t *testing.T, h userHome, pid int, in, said io.Closer) {
 			syscall.Kill(h.browser(t), syscall.SIGTERM)
 			in.Close()
@@ -389,7 +419,8 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
-			cmd, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug", "--launch", "--headless", "--open", s.URL)
+			cmd, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug", "--launch",
+				"--headless", "--open", s.URL)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			cmd.Stderr = nil
 			said, err := cmd.StderrPipe()
@@ -398,7 +429,8 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 			}
 			in, out := testkit.Pipes(t, cmd)
 			out.Close() // an ended agent reads neither
-			testkit.Eventually(t, "the page is there", func() bool { return strings.Contains(h.log(), "page attached") })
+			testkit.Eventually(t, "the page is there",
+				func() bool { return strings.Contains(h.log(), "page attached") })
 			end(t, h, cmd.Process.Pid, in, said)
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("it ends with %v", err)

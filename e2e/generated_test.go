@@ -36,7 +36,8 @@ type place struct {
 // gatewayPlace is `pagewire serve` in a process of its own.
 func gatewayPlace(t *testing.T) place {
 	h, address := newHome(t), testkit.Addr(t)
-	command, _ := h.command(t, "serve", "--hub", h.hub, "--http", address, "--allow-origin", generated.Origin,
+	command, _ := h.command(t, "serve", "--hub", h.hub, "--http", address, "--allow-origin",
+		generated.Origin,
 		"--allow-origin", honest,
 		"--log-level", "error")
 	if err := command.Start(); err != nil {
@@ -74,12 +75,15 @@ func nodePlace(t *testing.T) place {
 	}
 	file := filesIn(t, t.TempDir())
 	var listen net.Addr
-	listen, _, _ = runNode(t, process.Options{Listen: "127.0.0.1:0", PublicURL: public, Cluster: "127.0.0.1:0",
-		Log:        slog.New(slog.DiscardHandler),
-		SecretFile: file("secret", []byte("the secret of the nodes")),
-		Issuers:    []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}}})
-	return place{listen.String(), "http://" + listen.String() + "/mcp", "Bearer " + login.Token("alice",
-		"pages:read pages:act"),
+	listen, _,
+		_ = runNode(t,
+		process.Options{Listen: "127.0.0.1:0", PublicURL: public, Cluster: "127.0.0.1:0",
+			Log:        slog.New(slog.DiscardHandler),
+			SecretFile: file("secret", []byte("the secret of the nodes")),
+			Issuers:    []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}}})
+	return place{listen.String(), "http://" + listen.String() + "/mcp", "Bearer " +
+		login.Token("alice",
+			"pages:read pages:act"),
 		func(origin string) string { return login.Ticket("alice", origin) }}
 }
 
@@ -152,7 +156,8 @@ func (o outcome) faults() (all []string) {
 }
 
 func (o outcome) lists(name string) bool {
-	return slices.ContainsFunc(o.messages, func(m generated.Message) bool { return slices.Contains(m.Listed, name) })
+	return slices.ContainsFunc(o.messages,
+		func(m generated.Message) bool { return slices.Contains(m.Listed, name) })
 }
 
 // A hostilePage gives what the cases of its round say.
@@ -173,7 +178,8 @@ func (p *hostilePage) caseOf(name string) generated.Case {
 const fine = `{"content":[{"type":"text","text":"fine"}],"structuredContent":{"n":1}}`
 
 func openHostile(t *testing.T, at place) *hostilePage {
-	p := &hostilePage{Page: testkit.NewPage(t, nil), cases: map[string]generated.Case{}, ran: map[string]int{}}
+	p := &hostilePage{Page: testkit.NewPage(t, nil), cases: map[string]generated.Case{},
+		ran: map[string]int{}}
 	p.Answer = func(name string, progress func(string)) string {
 		c := p.caseOf(name)
 		p.mu.Lock()
@@ -234,7 +240,8 @@ func (p *hostilePage) offer(round int, cases []generated.Case) (marker string) {
 			registered = append(registered, fmt.Sprintf(`{"uri":%q,"name":"c"}`, c.Name))
 			p.uris = append(p.uris, c.Name)
 		default:
-			tools = append(tools, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}%s}`, c.Name, schema))
+			tools = append(tools,
+				fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}%s}`, c.Name, schema))
 		}
 	}
 	p.mu.Unlock()
@@ -247,10 +254,10 @@ func (p *hostilePage) offer(round int, cases []generated.Case) (marker string) {
 	return marker
 }
 
-// Whatever a page gives, of all that MCP and WebMCP have with one member broken, both official clients take each list
-// and each answer, through a gateway and through a node. They get no member that the gate does not know, and all of
-// the honest page beside it. GATE_CASES=5000 is the number of different cases, and GATE_SEED=1 gives those of a run
-// again.
+// Whatever a page gives, of all that MCP and WebMCP have with one member broken, both official
+// clients take each list and each answer, through a gateway and through a node. They get no member
+// that the gate does not know, and all of the honest page beside it. GATE_CASES=5000 is the number
+// of different cases, and GATE_SEED=1 gives those of a run again.
 func TestClientsTakeWhatIsGenerated(t *testing.T) {
 	t.Parallel()
 	count, seed := 300, uint64(48)

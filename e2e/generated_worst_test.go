@@ -27,8 +27,9 @@ var wrongTools = []string{
 	`["wrong%d",%d]`,
 }
 
-// Beside a page with thousands of wrong tools, one that changes its tools a thousand times in a row, and one whose answers
-// are as large as they may be and wrong at their end, both official clients have the honest page, and what is right.
+// Beside a page with thousands of wrong tools, one that changes its tools a thousand times in a
+// row, and one whose answers are as large as they may be and wrong at their end, both official
+// clients have the honest page, and what is right.
 func TestClientsBesideTheWorstPages(t *testing.T) {
 	t.Parallel()
 	script := clientScript(t, "clients/generated.mjs")

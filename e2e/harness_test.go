@@ -1,6 +1,7 @@
-// Package e2e tests Pagewire in a real browser with clients that others wrote. Only real parts are used: pages are
-// served over HTTP on loopback, the core is the built wasm, the agents are the official SDKs, and a missing browser is
-// a failure, not a skip. It never uses a mock, and never waits for time.
+// Package e2e tests Pagewire in a real browser with clients that others wrote. Only real parts are
+// used: pages are served over HTTP on loopback, the core is the built wasm, the agents are the
+// official SDKs, and a missing browser is a failure, not a skip. It never uses a mock, and never
+// waits for time.
 package e2e
 
 import (
@@ -57,8 +58,10 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		var err error
-		if agentScript, err = bundled("agent/agent.ts", "../js/node_modules", api.BuildOptions{Format: api.FormatIIFE,
-			GlobalName: "agent"}); err != nil {
+		if agentScript,
+			err = bundled("agent/agent.ts", "../js/node_modules",
+			api.BuildOptions{Format: api.FormatIIFE,
+				GlobalName: "agent"}); err != nil {
 			fmt.Fprintln(os.Stderr, "e2e:", err)
 			return 1
 		}
@@ -70,7 +73,8 @@ func TestMain(m *testing.M) {
 // bundled returns a script with its imports from a directory of modules.
 func bundled(entry, modules string, o api.BuildOptions) ([]byte, error) {
 	modules, err := filepath.Abs(modules)
-	o.EntryPoints, o.Bundle, o.Target, o.NodePaths = []string{entry}, true, api.ES2022, []string{modules}
+	o.EntryPoints, o.Bundle, o.Target, o.NodePaths = []string{entry}, true, api.ES2022,
+		[]string{modules}
 	result := api.Build(o)
 	if len(result.Errors) > 0 {
 		return nil, fmt.Errorf("bundle %s: %s", entry, result.Errors[0].Text)
@@ -197,18 +201,20 @@ type userHome struct {
 	ctx      context.Context // bounds its processes, if set
 }
 
-// newHome makes a user with a hub of its own. All processes of that user must end with the test. A daemon ends by
-// itself, a moment after its last agent.
+// newHome makes a user with a hub of its own. All processes of that user must end with the test. A
+// daemon ends by itself, a moment after its last agent.
 func newHome(t *testing.T) userHome {
 	h := userHome{dir: testkit.ShortDir(t), hub: testkit.Addr(t)}
 	testkit.State(t, "the user's processes and pages", func() string {
 		ls, err := h.ls()
 		files := h.left(t)
-		return fmt.Sprintf("%v\n%s%v\n%d files: %.1000q", h.belongings(), ls, err, len(files), files[:min(len(files), 20)])
+		return fmt.Sprintf("%v\n%s%v\n%d files: %.1000q", h.belongings(), ls, err, len(files),
+			files[:min(len(files), 20)])
 	})
 	testkit.State(t, "the daemon said", h.log)
 	t.Cleanup(func() {
-		testkit.Eventually(t, "no process of the user is left", func() bool { return len(h.belongings()) == 0 })
+		testkit.Eventually(t, "no process of the user is left",
+			func() bool { return len(h.belongings()) == 0 })
 	})
 	return h
 }
@@ -257,7 +263,8 @@ func (h userHome) output(name string, args ...string) (string, error) {
 }
 
 func (h userHome) env() []string {
-	return []string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
+	return []string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir,
+		"PAGEWIRE_HUB=" + h.hub}
 }
 
 // metrics returns those of the daemon; "" if there is none.
@@ -321,7 +328,8 @@ func isBrowser(line string) bool {
 	return strings.Contains(line, "--remote-debugging-pipe") || strings.Contains(line, "--type=")
 }
 
-// browser returns an agent's browser. For a moment, a child of the browser has the same command line.
+// browser returns an agent's browser. For a moment, a child of the browser has the same command
+// line.
 func (h userHome) browser(t *testing.T) int {
 	t.Helper()
 	all := h.belongings()
@@ -353,7 +361,8 @@ func parent(pid int) int {
 	return 0
 }
 
-// stat returns the fields of /proc/PID/stat after the name: state, parent and others; nothing if the process has ended.
+// stat returns the fields of /proc/PID/stat after the name: state, parent and others; nothing if
+// the process has ended.
 func stat(pid int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
@@ -363,9 +372,10 @@ func stat(pid int) []string {
 func (h userHome) left(t *testing.T) (files []string) {
 	filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(h.dir, path)
-		// Chromium keeps the settings of its crash reporter per user, for any profile. It keeps a cache for a profile in the
-		// user's configuration directory, as here.
-		if err == nil && !d.IsDir() && !strings.HasPrefix(rel, "chromium/") && !strings.HasPrefix(rel, ".cache/") &&
+		// Chromium keeps the settings of its crash reporter per user, for any profile. It keeps a
+		// cache for a profile in the user's configuration directory, as here.
+		if err == nil && !d.IsDir() && !strings.HasPrefix(rel, "chromium/") &&
+			!strings.HasPrefix(rel, ".cache/") &&
 			!daemonLog.MatchString(rel) {
 			files = append(files, rel)
 		}
@@ -376,7 +386,8 @@ func (h userHome) left(t *testing.T) (files []string) {
 
 var daemonLog = regexp.MustCompile(`^pagewire/[0-9a-f]{8}\.log$`)
 
-// nothingLeft waits until no process and no profile are left, and the user's directory has only the token and the log.
+// nothingLeft waits until no process and no profile are left, and the user's directory has only the
+// token and the log.
 func (h userHome) nothingLeft(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, "no process is left", func() bool { return len(h.belongings()) == 0 })

@@ -34,11 +34,13 @@ type hints struct {
 }
 
 var wantHints = map[string]hints{
-	"buy": {true, "Does it." + undone}, "comments": {false, "Does it." + others}, "odd": {true, "Does it." + undone},
+	"buy": {true, "Does it." + undone}, "comments": {false, "Does it." + others},
+	"odd":   {true, "Does it." + undone},
 	"quiet": {false, "Does it."},
 }
 
-// showsHints checks the hints in an agent's list of the tools of hinted, and the marks of their results.
+// showsHints checks the hints in an agent's list of the tools of hinted, and the marks of their
+// results.
 func showsHints(t *testing.T, a *testkit.Agent, prefix string) {
 	t.Helper()
 	got := map[string]hints{}
@@ -52,7 +54,8 @@ func showsHints(t *testing.T, a *testkit.Agent, prefix string) {
 			if !ok {
 				continue
 			}
-			h := hints{Description: strings.ReplaceAll(tool.Description, " The page says: read-only.", "")}
+			h := hints{Description: strings.ReplaceAll(tool.Description,
+				" The page says: read-only.", "")}
 			h.Description, _, _ = strings.Cut(h.Description, " [tool of the page")
 			if n := tool.Annotations; n != nil {
 				h.Destructive = n.DestructiveHint != nil && *n.DestructiveHint
@@ -82,7 +85,8 @@ func showsHints(t *testing.T, a *testkit.Agent, prefix string) {
 	}
 }
 
-// WebMCP's hints reach agents at a gateway and agents in the page, with any provider of registerTool.
+// WebMCP's hints reach agents at a gateway and agents in the page, with any provider of
+// registerTool.
 func TestHintsOfPages(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -91,12 +95,14 @@ func TestHintsOfPages(t *testing.T) {
 	wanted, _ := json.Marshal(wantHints)
 	for i, m := range inThisEngine([]toolMode{
 		{noFlag, "", tag}, {native, "", tag}, {mode{name: "polyfill"}, polyfill(t), tag},
-		{mode{name: "polyfill after"}, "", tag + polyfill(t)}, {mode{name: "mcp-b"}, globalServer(t), tag},
+		{mode{name: "polyfill after"}, "", tag + polyfill(t)},
+		{mode{name: "mcp-b"}, globalServer(t), tag},
 		{mode{name: "mcp-b after"}, "", tag + globalServer(t)},
 	}, func(m toolMode) mode { return m.mode }) {
 		t.Run(m.name, func(t *testing.T) {
 			prefix := fmt.Sprint("at", i)
-			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: fmt.Sprintf(hinted, prefix)}))
+			b := open(t, m.mode,
+				serve(t, page{head: m.head, tag: m.tag, script: fmt.Sprintf(hinted, prefix)}))
 			showsHints(t, agent.Agent, prefix)
 			if names := developer.ToolNames(); !slices.Contains(names, prefix+"_dump") {
 				t.Errorf("a developer's agent is listed %q", names)
@@ -114,14 +120,18 @@ func TestHintsOfPages(t *testing.T) {
 	}
 }
 
-// The hints also reach agents from pages without Pagewire: by the browser's own WebMCP, and after an injection.
+// The hints also reach agents from pages without Pagewire: by the browser's own WebMCP, and after
+// an injection.
 func TestHintsOfBarePages(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{"bare": nil, "inject": {"--inject"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, page{tag: " ", script: fmt.Sprintf(hinted, name)})
-			showsHints(t, newHome(t).serve(t, append(flags, "--launch", "--headless", "--open", s.URL)...).Agent, name)
+			showsHints(t,
+				newHome(t).
+					serve(t, append(flags, "--launch", "--headless", "--open", s.URL)...).Agent,
+				name)
 		})
 	}
 	t.Run("extension", func(t *testing.T) {
@@ -150,7 +160,8 @@ func TestToolsThatCannotBeServed(t *testing.T) {
 			tool("output", { outputSchema: circle }), tool("fine", { annotations: 5 }),
 		];
 		document.modelContext.registerTool({ name: "own", description: "d", execute() {} });`}))
-	b.expectations(`expect("listed", await (await agent.connect("modern")).toolNames(), "fine long")`)
+	b.expectations(
+		`expect("listed", await (await agent.connect("modern")).toolNames(), "fine long")`)
 	for _, name := range []string{"circle", "getter", "text", "output"} {
 		if !b.said("the tool " + name + " is not served to MCP clients") {
 			t.Errorf("the developer is not told of %s", name)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Pages that attack the code below them. Each does its worst. The well-behaved resource of the page is listed, read and
-// announced as usual, to a client that connected before (it has the core) and to one that connects after.
+// Pages that attack the code below them. Each does its worst. The well-behaved resource of the page
+// is listed, read and announced as usual, to a client that connected before (it has the core) and
+// to one that connects after.
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
 	const beside = `
@@ -14,8 +15,8 @@ func TestHostilePages(t *testing.T) {
 		const at = (name) => location.origin + "/" + name, context = document.modelContext;
 		context.registerResource({ uri: at("good"), name: "good", mimeType: "text/plain", read: async () => ({ text: value }) });`
 	cases := []struct{ name, attack, want string }{
-		// Every prototype that a library could touch, replaced by functions that throw. The functions that the test needs are
-		// spared: the client is a library of the page as well.
+		// Every prototype that a library could touch, replaced by functions that throw. The
+		// functions that the test needs are spared: the client is a library of the page as well.
 		{"patched intrinsics", `
 			const bomb = function () { throw new Error("patched"); };
 			const kept = {};
@@ -90,7 +91,8 @@ func TestHostilePages(t *testing.T) {
 				return "done";
 			};`, "done"},
 	}
-	m := modes[len(modes)-1] // with the browser's own model context, if any: more depends on the attacked functions
+	// with the browser's own model context, if any: more depends on the attacked functions
+	m := modes[len(modes)-1]
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -17,12 +17,14 @@ func hide(t *testing.T, b *tab) {
 		for (const end = performance.now() + 60000; document.visibilityState !== "hidden" && performance.now() < end; ) await turn();
 		if (!document.hidden) throw new Error("the tab is not hidden: this test would prove nothing");
 		return `+throttled); slow < 1000 {
-		t.Fatalf("timers of 10 ms took %.0f ms in all: none is throttled, and this test would prove nothing", slow)
+		t.Fatalf(
+			"timers of 10 ms took %.0f ms in all: none is throttled, and this test would prove nothing", slow)
 	}
 }
 
-// throttled sets timers of 10 ms, each from the one before, until a second has passed or 20 have run, and returns the
-// time in ms. (Chromium and Firefox throttle every timer of a hidden tab, WebKit deeply nested timers.)
+// throttled sets timers of 10 ms, each from the one before, until a second has passed or 20 have
+// run, and returns the time in ms. (Chromium and Firefox throttle every timer of a hidden tab,
+// WebKit deeply nested timers.)
 const throttled = `await new Promise((done) => {
 	const start = performance.now();
 	let timers = 0;
@@ -30,8 +32,8 @@ const throttled = `await new Promise((done) => {
 	next();
 });`
 
-// A burst that ends while the tab is hidden. Its last state is announced, although timers are late there, to clients of
-// each kind of connection.
+// A burst that ends while the tab is hidden. Its last state is announced, although timers are late
+// there, to clients of each kind of connection.
 func TestHiddenTab(t *testing.T) {
 	t.Parallel()
 	b := openAlone(t, noFlag, serve(t, page{script: `
@@ -56,8 +58,8 @@ func TestHiddenTab(t *testing.T) {
 		}
 		// A read may be ahead of the news, which comes with the next timer: one a second, here.
 		const took = ` + throttled + `
-		// The first is announced at once, and the last by the second timer after it, or a later one where the core is
-		// slower.
+		// The first is announced at once, and the last by the second timer after it, or a later one
+		// where the core is slower.
 		while (clients.some((a) => a.updated.length < 2) && performance.now() < end) await new Promise((done) => setTimeout(done, 10));
 		expect("announced twice", clients.filter((a) => a.updated.length < 2).length, 0);
 		for (const a of clients) expect("the last state", await a.read(uri), last);
@@ -65,8 +67,8 @@ func TestHiddenTab(t *testing.T) {
 	`)
 }
 
-// Away and back, again and again, by the back/forward cache. Clients continue without an interruption, are notified
-// that their resources may have changed, and nothing grows.
+// Away and back, again and again, by the back/forward cache. Clients continue without an
+// interruption, are notified that their resources may have changed, and nothing grows.
 func TestBackForwardCache(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
@@ -90,7 +92,8 @@ func TestBackForwardCache(t *testing.T) {
 			// The restored document fires no load event to wait for.
 			b.must(b.is.Back(b.ctx))
 			testkit.Eventually(t, "the page is back", func() bool {
-				there, err := try[bool](b, `return location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`)
+				there, err := try[bool](b,
+					`return location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`)
 				return err == nil && there // it fails while the tab changes documents
 			})
 			b.expectations(fmt.Sprintf(`

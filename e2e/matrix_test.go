@@ -13,8 +13,8 @@ import (
 // globalServer is @mcp-b/global: WebMCP with an MCP server of its own and another registerResource.
 func globalServer(t *testing.T) string { return inline(t, "global") }
 
-// With any other WebMCP, under any policy, and with any place for the core: Pagewire works, or an error has
-// instructions. Nothing fails in silence.
+// With any other WebMCP, under any policy, and with any place for the core: Pagewire works, or an
+// error has instructions. Nothing fails in silence.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	const tag = `<script src="/pagewire.js"></script>`
@@ -30,10 +30,12 @@ func TestMatrix(t *testing.T) {
 		{"native on", native, "", tag, ""},
 		{"mcp-b first", noFlag, server, tag, "registerResource is defined by another library"},
 		{"mcp-b after", noFlag, "", tag + server, ""},
-		{"mcp-b first, native on", native, server, tag, "registerResource is defined by another library"},
+		{"mcp-b first, native on", native, server, tag,
+			"registerResource is defined by another library"},
 		{"polyfill first", noFlag, polyfill(t), tag, ""},
 		{"polyfill after", noFlag, "", tag + polyfill(t), ""},
-		{"mcp-b after, native on", native, "", tag + server, "registerResource is defined by another library"},
+		{"mcp-b after, native on", native, "", tag + server,
+			"registerResource is defined by another library"},
 	}
 	const wasm = " 'wasm-unsafe-eval'"
 	policies := []struct {
@@ -42,15 +44,19 @@ func TestMatrix(t *testing.T) {
 		refused                string // a part of the error if wasm can run nowhere
 	}{
 		{"no policy", "", "", false, ""},
-		{"script-src on the document", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", false, ""},
-		{"script-src on every response", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", true,
+		{"script-src on the document", "script-src 'self' 'nonce-a'" + wasm,
+			"script-src 'self' 'nonce-a'", false, ""},
+		{"script-src on every response", "script-src 'self' 'nonce-a'" + wasm,
+			"script-src 'self' 'nonce-a'", true,
 			"'wasm-unsafe-eval'"},
 		{"nonce and strict-dynamic", "script-src 'nonce-a' 'strict-dynamic'" + wasm,
 			"script-src 'nonce-a' 'strict-dynamic'", false, ""},
-		{"Trusted Types", "script-src 'self' 'nonce-a'" + wasm + "; require-trusted-types-for 'script'; trusted-types",
+		{"Trusted Types", "script-src 'self' 'nonce-a'" + wasm +
+			"; require-trusted-types-for 'script'; trusted-types",
 			"script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; trusted-types pagewire", false, ""},
-		{"Trusted Types without our policy", "", "script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; " +
-			"trusted-types", false, "trusted-types pagewire"},
+		{"Trusted Types without our policy", "",
+			"script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; " +
+				"trusted-types", false, "trusted-types pagewire"},
 	}
 	for _, company := range inThisEngine(companies, func(c company) mode { return c.mode }) {
 		for _, policy := range policies {
@@ -62,17 +68,19 @@ func TestMatrix(t *testing.T) {
 				if csp == "" && policy.name != "no policy" {
 					continue // that policy only changes the worker
 				}
-				// Only the browser decides where the core may run. But another WebMCP may need Trusted Types, too. A case costs a
-				// second of processor time.
-				if company.name != "native off" && policy.name != map[bool]string{false: "no policy",
-					true: "Trusted Types"}[worker] {
+				// Only the browser decides where the core may run. But another WebMCP may need
+				// Trusted Types, too. A case costs a second of processor time.
+				if company.name != "native off" &&
+					policy.name != map[bool]string{false: "no policy",
+						true: "Trusted Types"}[worker] {
 					continue
 				}
 				t.Run(company.name+"/"+policy.name+"/"+place, func(t *testing.T) {
 					t.Parallel()
 					head := company.head
 					if worker && csp == "" {
-						// No policy forbids wasm here: the page's own WebAssembly does, with the browser's exception.
+						// No policy forbids wasm here: the page's own WebAssembly does, with the
+						// browser's exception.
 						head = `<script>WebAssembly.compile = WebAssembly.compileStreaming = async () => { throw new WebAssembly.CompileError("forbidden"); }</script>` + head
 					}
 					p := page{head: head, tag: company.tag, nonce: "a", all: policy.all, script: `
@@ -108,7 +116,8 @@ func TestMatrix(t *testing.T) {
 							expect("errors", errors, []);
 						}
 						expect("the tool, to a client", await a.use("double", { x: 3 }), '{"twice":6}');
-						// @mcp-b's client, answered by any server: the other library's finds its resource.
+						// @mcp-b's client, answered by any server: the other library's finds its
+						// resource.
 						expect("by the window's channel", await agent.connect("legacy", agent.tab()).then((a) => a.list()).then((list) => list.length, String), 1);
 					`, refused, company.said != "", policy.refused))
 					if refused {
@@ -129,7 +138,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// A file that does not match the page's integrity value is refused, and the error names it. The build's values work.
+// A file that does not match the page's integrity value is refused, and the error names it. The
+// build's values work.
 func TestIntegrity(t *testing.T) {
 	t.Parallel()
 	of := func(name string) string {
@@ -143,11 +153,15 @@ func TestIntegrity(t *testing.T) {
 	for _, c := range []struct{ loader, wasm, want string }{
 		{"pagewire.core.js", "pagewire.wasm", "text"},
 		{"pagewire.js", "pagewire.wasm", "pagewire: no core from .*/pagewire.core.js: "},
-		{"pagewire.core.js", "pagewire.js", "could not fetch .*/pagewire.wasm: .* not what the integrity value says"},
+		{"pagewire.core.js", "pagewire.js",
+			"could not fetch .*/pagewire.wasm: .* not what the integrity value says"},
 	} {
 		b := open(t, noFlag, serve(t, page{
-			head: fmt.Sprintf(`<script type="importmap">{ "integrity": { "/pagewire.core.js": %q } }</script>`, of(c.loader)),
-			tag: fmt.Sprintf(`<script src="/pagewire.js" integrity=%q data-integrity=%q></script>`, of("pagewire.js"),
+			head: fmt.Sprintf(
+				`<script type="importmap">{ "integrity": { "/pagewire.core.js": %q } }</script>`,
+				of(c.loader)),
+			tag: fmt.Sprintf(`<script src="/pagewire.js" integrity=%q data-integrity=%q></script>`,
+				of("pagewire.js"),
 				of(c.wasm)),
 			script: `navigator.modelContext.registerResource({ uri: location.origin + "/state", name: "State", read: () => "text" })`,
 		}))

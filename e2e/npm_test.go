@@ -15,9 +15,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// The result of npm pack in dist/npm (or, with RELEASE, make release's package) is installed into apps (npm/react,
-// npm/vue) without any setting for it. It is used from there: in Vite's build for production, and from Vite's
-// development server while the app is edited.
+// The result of npm pack in dist/npm (or, with RELEASE, make release's package) is installed into
+// apps (npm/react, npm/vue) without any setting for it. It is used from there: in Vite's build for
+// production, and from Vite's development server while the app is edited.
 func TestNpm(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]func(*tab){
@@ -33,7 +33,8 @@ func TestNpm(t *testing.T) {
 			more(b)
 			b.quiet()
 			// The bundler has moved and renamed the files, and yet they were found.
-			if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
+			if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") ||
+				s.fetched("(missing)") {
 				t.Errorf("requests: %q", s.requests)
 			}
 		})
@@ -51,8 +52,8 @@ func TestNpm(t *testing.T) {
 	})
 }
 
-// shop is the story: an agent lists the page's resource and reads it, a person acts, and the agent is notified and
-// reads it again.
+// shop is the story: an agent lists the page's resource and reads it, a person acts, and the agent
+// is notified and reads it again.
 func shop(b *tab) {
 	b.t.Helper()
 	b.expectations(`
@@ -71,8 +72,8 @@ func shop(b *tab) {
 	`)
 }
 
-// edit changes the source of the component while it is on the page. The page keeps its state, and the resource exists
-// once, as the new source says.
+// edit changes the source of the component while it is on the page. The page keeps its state, and
+// the resource exists once, as the new source says.
 func edit(b *tab, path string) {
 	b.t.Helper()
 	source, err := os.ReadFile(path)
@@ -80,7 +81,8 @@ func edit(b *tab, path string) {
 		b.t.Fatal(err)
 	}
 	run[any](b, `globalThis.before = true; a.listChanged = 0`)
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(source), "Cart\"", "Basket\"")+"\n"),
+	if err := os.WriteFile(path,
+		[]byte(strings.ReplaceAll(string(source), "Cart\"", "Basket\"")+"\n"),
 		0o644); err != nil {
 		b.t.Fatal(err)
 	}
@@ -138,7 +140,8 @@ func hook(b *tab) {
 		expect("inline read", counted("registerResource", () => { show({ r: inline(2) }); show({ r: inline(3) }); }), 0);
 		expect("latest read", await contents("/stage/r"), ["read 3", undefined]);
 
-		// Metadata: withdrawn and offered anew; the subscription survives, and its holder is told once.
+		// Metadata: withdrawn and offered anew; the subscription survives, and its holder is told
+		// once.
 		await settled();
 		const before = told("/stage/r");
 		expect("metadata", counted("registerResource", () => show({ r: inline(4, { title: "R", annotations: { priority: 0.5 } }) })), 1);
@@ -157,8 +160,8 @@ func hook(b *tab) {
 		show({ t: [{ uri: "/stage/item/{id}", name: "t", read: (_uri, { params }) => params.id }, 2] });
 		await agent.until(() => told("/stage/item/7"));
 
-		// Two with one URI: an error, and the second takes over when the first is gone. What is wrong for another
-		// reason is an error too. (The errors are looked for below.)
+		// Two with one URI: an error, and the second takes over when the first is gone. What is
+		// wrong for another reason is an error too. (The errors are looked for below.)
 		show({ first: [d("two"), "first"], second: [d("two"), "second"] });
 		expect("the first", [await names(), await contents("/stage/two")], [["two"], ["first", undefined]]);
 		show({ second: [d("two"), "second!"] });
@@ -182,8 +185,8 @@ func hook(b *tab) {
 	}
 }
 
-// schemaOfHook gives the hook a schema, a new one in each render, and a value that does not fit. Agents get the JSON
-// Schema and read `want`.
+// schemaOfHook gives the hook a schema, a new one in each render, and a value that does not fit.
+// Agents get the JSON Schema and read `want`.
 func schemaOfHook(b *tab, want string) {
 	b.t.Helper()
 	got := run[string](b, `
@@ -206,7 +209,8 @@ func schemaOfHook(b *tab, want string) {
 	}
 }
 
-// composable gives Vue's composable each kind of source, a descriptor that changes, and the end of its scope.
+// composable gives Vue's composable each kind of source, a descriptor that changes, and the end of
+// its scope.
 func composable(b *tab) {
 	b.t.Helper()
 	got := run[[]string](b, `
@@ -251,8 +255,8 @@ func composable(b *tab) {
 // libraries are the other dependencies of the apps, and their build tools; js/ has them.
 var libraries = strings.Fields("react react-dom vite @vitejs vue")
 
-// installApp copies an app of npm/, and installs the package into it without a network: the package has no
-// dependencies. The app's own tools are those of js/.
+// installApp copies an app of npm/, and installs the package into it without a network: the package
+// has no dependencies. The app's own tools are those of js/.
 func installApp(t *testing.T, name string) string {
 	t.Helper()
 	app := t.TempDir()
@@ -265,7 +269,8 @@ func installApp(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	for _, name := range libraries {
-		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(app, "node_modules", name)); err != nil {
+		if err := os.Symlink(filepath.Join(modules, name),
+			filepath.Join(app, "node_modules", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -351,7 +356,8 @@ func (b *tab) forgive(texts ...string) bool {
 	defer b.mu.Unlock()
 	before := len(b.console)
 	b.console = slices.DeleteFunc(b.console, func(line string) bool {
-		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
+		return !slices.ContainsFunc(texts,
+			func(text string) bool { return !strings.Contains(line, text) })
 	})
 	return len(b.console) < before
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// olderContext is a model context of the same shape as Firefox's, with its testing preference or without.
+// olderContext is a model context of the same shape as Firefox's, with its testing preference or
+// without.
 func olderContext(testing bool) string {
 	script := `<script>{
 		const tools = new Map();
@@ -44,14 +45,16 @@ func olderContext(testing bool) string {
 
 // olderPage is a page with such a context: the browser's own, or the one in head.
 func olderPage(head string) page {
-	return page{head: head + `<script>globalThis.original = navigator.modelContext.registerTool;</script><script src="/pagewire.js"></script>`,
+	return page{head: head +
+		`<script>globalThis.original = navigator.modelContext.registerTool;</script><script src="/pagewire.js"></script>`,
 		tag: `<script type="module" src="/pagewire.elements.js"></script>`, script: `
 		const context = navigator.modelContext, at = (name) => location.origin + "/" + name;
 		const add = (name, execute) => context.registerTool({ name, description: "d", inputSchema: { type: "object" }, execute });
 		add("early", ({ x }) => ({ twice: 2 * x }));`}
 }
 
-// Firefox's own model context, of an older draft: it is extended, its tools are served, and ours go when they should.
+// Firefox's own model context, of an older draft: it is extended, its tools are served, and ours go
+// when they should.
 func TestOlderContext(t *testing.T) {
 	t.Parallel()
 	open(t, noFlag, serve(t, olderPage(olderContext(true)))).playsOlder()
@@ -124,7 +127,8 @@ func (b *tab) playsOlder() {
 	}
 }
 
-// Without its testing preference, Firefox's context lists no tools: ours come and go, and resources are served.
+// Without its testing preference, Firefox's context lists no tools: ours come and go, and resources
+// are served.
 func TestOlderContextWithoutGetTools(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: olderContext(false), script: `

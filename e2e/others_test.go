@@ -10,8 +10,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The README says that others lack these features, and each confirms it. When a new version has one, this test fails,
-// and the cell of the README's table is wrong.
+// The README says that others lack these features, and each confirms it. When a new version has
+// one, this test fails, and the cell of the README's table is wrong.
 func TestWhatOthersDoNot(t *testing.T) {
 	t.Parallel()
 	t.Run("@mcp-b/global", func(t *testing.T) {
@@ -34,7 +34,8 @@ func TestWhatOthersDoNot(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			a := connectPeer(t, p, "http://127.0.0.1:1") // it looks for a browser at the first tool call
+			// it looks for a browser at the first tool call
+			a := connectPeer(t, p, "http://127.0.0.1:1")
 			if caps := a.session.InitializeResult().Capabilities; caps.Resources != nil {
 				t.Errorf("it has resources: %+v", caps.Resources)
 			}
@@ -44,19 +45,22 @@ func TestWhatOthersDoNot(t *testing.T) {
 			var waits []string
 			for tool, err := range a.session.Tools(t.Context(), nil) {
 				testkit.OK(t, err)
-				if schema, is := tool.InputSchema.(map[string]any); is && strings.Contains(tool.Name, "wait") {
+				if schema, is := tool.InputSchema.(map[string]any); is &&
+					strings.Contains(tool.Name, "wait") {
 					for name := range schema["properties"].(map[string]any) {
 						waits = append(waits, name)
 					}
 				}
 			}
 			known := []string{"pageId", "text", "textGone", "time", "timeout"}
-			if !slices.Contains(waits, "text") || slices.ContainsFunc(waits, func(name string) bool {
-				return !slices.Contains(known, name)
-			}) {
+			if !slices.Contains(waits, "text") ||
+				slices.ContainsFunc(waits, func(name string) bool {
+					return !slices.Contains(known, name)
+				}) {
 				t.Errorf("it waits for a given text, and for nothing else: %q", waits)
 			}
-			err := a.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "https://shop.example/state/cart"})
+			err := a.session.Subscribe(t.Context(),
+				&mcp.SubscribeParams{URI: "https://shop.example/state/cart"})
 			if err == nil || !strings.Contains(err.Error(), "ethod not found") {
 				t.Errorf("subscribed: %v", err)
 			}

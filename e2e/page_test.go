@@ -2,7 +2,8 @@ package e2e
 
 import "testing"
 
-// However a callback fails, the agent gets a defined error without the page's words. Other resources still work.
+// However a callback fails, the agent gets a defined error without the page's words. Other
+// resources still work.
 func TestBadReads(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{script: `

@@ -20,8 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// A peer is an MCP server of others through which agents use a browser. It knows WebMCP's tools, and no resources: it
-// sees only Pagewire's projected tools.
+// A peer is an MCP server of others through which agents use a browser. It knows WebMCP's tools,
+// and no resources: it sees only Pagewire's projected tools.
 type peer struct {
 	name string
 	// args connect it to a running browser, and stop it from reporting its use.
@@ -40,10 +40,14 @@ var peers = []peer{
 	{
 		name: "chrome-devtools-mcp",
 		args: func(browser string) []string {
-			return []string{"--browserUrl", browser, "--categoryExperimentalWebmcp", "--no-usage-statistics",
+			return []string{"--browserUrl", browser, "--categoryExperimentalWebmcp",
+				"--no-usage-statistics",
 				"--no-performance-crux"}
 		},
-		choose: func(a *peerAgent, url string) { a.page = a.tabAt(a.tool("list_pages", none), url) },
+		choose: func(a *peerAgent,
+			url string) {
+			a.page = a.tabAt(a.tool("list_pages", none), url)
+		},
 		tools: func(a *peerAgent) (names []string) {
 			for _, m := range regexp.MustCompile(`(?m)^name="(\w+)"`).FindAllStringSubmatch(
 				a.tool("list_webmcp_tools", map[string]any{"pageId": a.page}), -1) {
@@ -53,12 +57,14 @@ var peers = []peer{
 		},
 		call: func(a *peerAgent, tool string, input map[string]any) string {
 			text, _ := json.Marshal(input) // strings and numbers always encode
-			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool, "input": string(text)})
+			result := a.tool("execute_webmcp_tool",
+				map[string]any{"pageId": a.page, "toolName": tool, "input": string(text)})
 			var answer struct{ Output json.RawMessage }
 			if err := json.Unmarshal([]byte(result), &answer); err != nil {
 				return result // the error as text
 			}
-			// Chromium 156 returns it as a string, instead of as JSON, if it is Latin-1 and not ASCII.
+			// Chromium 156 returns it as a string, instead of as JSON, if it is Latin-1 and not
+			// ASCII.
 			if json.Unmarshal(answer.Output, &result) == nil {
 				return result
 			}
@@ -98,7 +104,8 @@ type peerAgent struct {
 }
 
 func (a *peerAgent) tool(name string, arguments map[string]any) string {
-	result, err := a.session.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+	result, err := a.session.CallTool(a.t.Context(),
+		&mcp.CallToolParams{Name: name, Arguments: arguments})
 	if err != nil || len(result.Content) != 1 {
 		a.t.Errorf("%s: %+v, %v", name, result, err)
 		return ""
@@ -119,8 +126,9 @@ func (a *peerAgent) tabAt(list, url string) (number int) {
 	return 0
 }
 
-// Agents of others that only know tools, unmodified. They find the three tools, list and read with them, wait while a
-// person types, and read the new text. Failures are reported, and the tools go with the last resource.
+// Agents of others that only know tools, unmodified. They find the three tools, list and read with
+// them, wait while a person types, and read the new text. Failures are reported, and the tools go
+// with the last resource.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	chromium, url := startChromium(t)
@@ -143,7 +151,8 @@ func TestPeers(t *testing.T) {
 
 			a := connectPeer(t, p, address)
 			p.choose(a, s.URL)
-			if got := p.tools(a); !slices.Equal(sorted(got), []string{"resources_list", "resources_read", "resources_wait"}) {
+			if got := p.tools(a); !slices.Equal(sorted(got),
+				[]string{"resources_list", "resources_read", "resources_wait"}) {
 				t.Fatalf("it finds the tools %q", got)
 			}
 
@@ -164,14 +173,16 @@ func TestPeers(t *testing.T) {
 			}
 			var before, after, again read
 			answered(a, p.call(a, "resources_read", map[string]any{"uri": uri}), &before)
-			if len(before.Contents) != 1 || before.Contents[0].URI != uri || before.Contents[0].Text != "" {
+			if len(before.Contents) != 1 || before.Contents[0].URI != uri ||
+				before.Contents[0].Text != "" {
 				t.Errorf("read %+v before anybody has typed", before)
 			}
 
 			answer := make(chan string, 1)
 			go func() {
-				answer <- p.call(a, "resources_wait", map[string]any{"uris": []string{uri}, "since": before.Revision,
-					"timeoutMs": 25_000})
+				answer <- p.call(a, "resources_wait",
+					map[string]any{"uris": []string{uri}, "since": before.Revision,
+						"timeoutMs": 25_000})
 			}()
 			testkit.Ends(t, "the page's tool runs", waits)
 			select {
@@ -184,16 +195,23 @@ func TestPeers(t *testing.T) {
 				Revision string
 				Updated  []string
 			}
-			answered(a, testkit.Receive(t, "resources_wait answers, well before its own timeout", answer), &woken)
+			answered(a,
+				testkit.Receive(t, "resources_wait answers, well before its own timeout", answer),
+				&woken)
 			if !slices.Equal(woken.Updated, []string{uri}) || woken.Revision == before.Revision ||
 				woken.Revision == "" {
 				t.Errorf("woken by %+v, after revision %s", woken, before.Revision)
 			}
-			answered(a, p.call(a, "resources_read", map[string]any{"uri": uri, "since": before.Revision}), &after)
-			if len(after.Contents) != 1 || after.Contents[0].Text != "é" || after.Revision != woken.Revision {
+			answered(a,
+				p.call(a, "resources_read", map[string]any{"uri": uri, "since": before.Revision}),
+				&after)
+			if len(after.Contents) != 1 || after.Contents[0].Text != "é" ||
+				after.Revision != woken.Revision {
 				t.Errorf("read %+v after the change", after)
 			}
-			answered(a, p.call(a, "resources_read", map[string]any{"uri": uri, "since": after.Revision}), &again)
+			answered(a,
+				p.call(a, "resources_read", map[string]any{"uri": uri, "since": after.Revision}),
+				&again)
 			if !again.Unchanged || again.Contents != nil {
 				t.Errorf("read again %+v", again)
 			}
@@ -218,9 +236,11 @@ func connectPeer(t *testing.T, p peer, address string) *peerAgent {
 	t.Helper()
 	program := testkit.Must(filepath.Abs(filepath.Join("peers/node_modules/.bin", p.name)))(t)
 	command := testcmd.CommandContext(t.Context(), program, p.args(address)...)
-	// A home of its own, for the files that they keep from run to run. The variable stops a check for a newer version.
+	// A home of its own, for the files that they keep from run to run. The variable stops a check
+	// for a newer version.
 	command.Dir = t.TempDir()
-	command.Env = append(os.Environ(), "HOME="+command.Dir, "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
+	command.Env = append(os.Environ(), "HOME="+command.Dir,
+		"CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(),
 		&mcp.CommandTransport{Command: command, TerminateDuration: testkit.Patience}, nil)

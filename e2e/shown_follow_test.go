@@ -50,7 +50,8 @@ func TestShownFollows(t *testing.T) {
 			document.body.insertAdjacentHTML("beforeend", "<input type=checkbox id=tab aria-label=Tab><p id=checked>By a rule</p>")`, 1, "[ ] Tab"},
 		{`tab.click()`, 1, "[x] Tab\nBy a rule"},
 		{`tab.checked = false; p.dataset.x = 1; bold.textContent = "3.5"`, 2, "[ ] Tab"},
-		{`document.styleSheets[0].insertRule("#link { display: none }"); bold.textContent = "3.6"`, 2, "3.6"},
+		{`document.styleSheets[0].insertRule("#link { display: none }"); bold.textContent = "3.6"`,
+			2, "3.6"},
 		{`document.styleSheets[0].deleteRule(0); bold.textContent = "3.7"`, 2, "Link"},
 		{`more.open = true`, 1, "[More (open)]\nInside"},
 		{`dialog.showModal()`, 1, "--- dialog\nSure?"},
@@ -58,7 +59,8 @@ func TestShownFollows(t *testing.T) {
 		{`pop.showPopover()`, 1, "Popped"},
 		{`inner.textContent = "Changed tree"`, 1, "Changed tree"},
 		{`slots.firstChild.textContent = "new"`, 1, "new"},
-		{`frame.contentDocument.querySelector("p").textContent = "Changed frame"`, 1, "Changed frame"},
+		{`frame.contentDocument.querySelector("p").textContent = "Changed frame"`, 1,
+			"Changed frame"},
 		{`link.textContent = "Other"`, 1, "Other"},
 		{`document.title = "Title"`, 1, "title: Title"},
 		{`history.pushState(0, "", "/page?tab=2"); document.body.dataset.x = ""; bold.textContent = "4"`, 1, "/page?tab=2"},
@@ -85,13 +87,15 @@ func TestShownFollows(t *testing.T) {
 			t.Errorf("%s: %q is missing in\n%s", c.script, c.shows, text)
 		}
 		// The pieces that are kept make the same text as pieces that are all made anew.
-		if anew := inWorld[string](b, "return pagewireShown(document, clock).view(() => {}).read()"); anew != text {
+		if anew := inWorld[string](b,
+			"return pagewireShown(document, clock).view(() => {}).read()"); anew != text {
 			t.Errorf("%s: with the pieces that are kept\n%swithout\n%s", c.script, text, anew)
 		}
 	}
 }
 
-// What changes all the time by itself is told a few times, and then once a minute. What is new is told at once.
+// What changes all the time by itself is told a few times, and then once a minute. What is new is
+// told at once.
 func TestShownRestless(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -102,25 +106,41 @@ func TestShownRestless(t *testing.T) {
 		// least and most are the times that changes are told, in all this time.
 		least, most int
 	}{
-		{"a spinner by class", `<div id=c>Loading</div>`, `c.classList.toggle("b")`, 600, 100, 0, 0},
-		{"a style each frame", `<div id=c style="position:absolute">Ball</div>`, `c.style.transform = "translateX(" + i % 300 + "px)"`, 600, 100, 0, 0},
-		{"a fade by style", `<div id=c>Pulse</div>`, `c.style.opacity = 0.5 + 0.4 * Math.sin(i / 5)`, 600, 100, 0, 0},
-		{"a clock", `<p>Text</p><span id=c></span>`, `c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 2, 5},
-		{"a clock that pretends to be the user", `<span id=c></span>`, `document.dispatchEvent(new Event("pointerdown")); c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 2, 5},
-		{"a clock in <time>", `<p>Text</p><time id=c></time>`, `c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 0, 2},
-		{"a video's time", `<div><span id=c></span> / <span>12:00</span></div><div role=progressbar aria-label=Played id=g></div>`,
+		{"a spinner by class", `<div id=c>Loading</div>`, `c.classList.toggle("b")`, 600, 100, 0,
+			0},
+		{"a style each frame", `<div id=c style="position:absolute">Ball</div>`,
+			`c.style.transform = "translateX(" + i % 300 + "px)"`, 600, 100, 0, 0},
+		{"a fade by style", `<div id=c>Pulse</div>`,
+			`c.style.opacity = 0.5 + 0.4 * Math.sin(i / 5)`, 600, 100, 0, 0},
+		{"a clock", `<p>Text</p><span id=c></span>`,
+			`c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 2, 5},
+		{"a clock that pretends to be the user", `<span id=c></span>`,
+			`document.dispatchEvent(new Event("pointerdown")); c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 2, 5},
+		{"a clock in <time>", `<p>Text</p><time id=c></time>`,
+			`c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 0, 2},
+		{"a video's time",
+			`<div><span id=c></span> / <span>12:00</span></div><div role=progressbar aria-label=Played id=g></div>`,
 			`c.textContent = "0:" + (i >> 2); g.setAttribute("aria-valuenow", i)`, 240, 250, 1, 4},
-		{"ads that come again", `<p>Text</p><aside id=c></aside>`, `c.innerHTML = "<h4>" + ["Shoes", "Phones", "Rome", "Go", "Tea"][i % 5] + "</h4>"`, 15, 4000, 4, 6},
-		{"an upload, then Done", `<p>Text</p><div id=c></div>`, `c.textContent = i < 100 ? "Uploading " + i + " %" : "Done"`, 101, 200, 2, 4},
-		{"a carousel by transform", `<div style="overflow:hidden;width:300px"><div id=c style="display:flex"><div style="flex:0 0 300px">1</div><div style="flex:0 0 300px">2</div></div></div>`,
+		{"ads that come again", `<p>Text</p><aside id=c></aside>`,
+			`c.innerHTML = "<h4>" + ["Shoes", "Phones", "Rome", "Go", "Tea"][i % 5] + "</h4>"`, 15,
+			4000, 4, 6},
+		{"an upload, then Done", `<p>Text</p><div id=c></div>`,
+			`c.textContent = i < 100 ? "Uploading " + i + " %" : "Done"`, 101, 200, 2, 4},
+		{"a carousel by transform",
+			`<div style="overflow:hidden;width:300px"><div id=c style="display:flex"><div style="flex:0 0 300px">1</div><div style="flex:0 0 300px">2</div></div></div>`,
 			`c.style.transform = "translateX(-" + i % 2 * 300 + "px)"`, 20, 3000, 0, 0},
-		{"a carousel by display", `<div id=c><p>Slide 1</p><p hidden>Slide 2</p><p hidden>Slide 3</p></div>`,
+		{"a carousel by display",
+			`<div id=c><p>Slide 1</p><p hidden>Slide 2</p><p hidden>Slide 3</p></div>`,
 			`[...c.children].forEach((e, n) => (e.hidden = n !== i % 3))`, 20, 3000, 1, 12},
 		{"the same again", `<ul id=c></ul>`, `c.innerHTML = "<li>One<li>Two"`, 120, 500, 1, 1},
-		{"a canvas", `<canvas id=c width=300 height=100></canvas>`, `c.getContext("2d").fillRect(i % 300, 50, 1, 1)`, 600, 100, 0, 0},
-		{"lines of a log", `<ul id=c></ul>`, `c.insertAdjacentHTML("beforeend", "<li>line " + i)`, 30, 2000, 30, 30},
-		{"a price", `<table><tr><td>ACME<td id=c></table>`, `c.textContent = (i * 7.31 % 100).toFixed(2)`, 60, 1000, 2, 5},
-		{"states of a job", `<p id=c></p>`, `c.textContent = ["Queued", "Building", "Testing", "Linting", "Packing", "Deploying", "Done"][i]`, 7, 2000, 7, 7},
+		{"a canvas", `<canvas id=c width=300 height=100></canvas>`,
+			`c.getContext("2d").fillRect(i % 300, 50, 1, 1)`, 600, 100, 0, 0},
+		{"lines of a log", `<ul id=c></ul>`, `c.insertAdjacentHTML("beforeend", "<li>line " + i)`,
+			30, 2000, 30, 30},
+		{"a price", `<table><tr><td>ACME<td id=c></table>`,
+			`c.textContent = (i * 7.31 % 100).toFixed(2)`, 60, 1000, 2, 5},
+		{"states of a job", `<p id=c></p>`,
+			`c.textContent = ["Queued", "Building", "Testing", "Linting", "Packing", "Deploying", "Done"][i]`, 7, 2000, 7, 7},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +166,8 @@ func TestShownRestless(t *testing.T) {
 				t.Errorf("told %d times, want %d to %d", got[0], c.least, c.most)
 			}
 			if c.ms >= 1000 && got[1] != got[2] {
-				t.Errorf("a part that somebody has picked changed %d times, and was told %d times", got[2], got[1])
+				t.Errorf("a part that somebody has picked changed %d times, and was told %d times",
+					got[2], got[1])
 			}
 		})
 	}
@@ -167,14 +188,18 @@ func TestShownQuietTexts(t *testing.T) {
 		await ticks(1);
 		return all`)
 	if told[0] > 5 || told[1] < 4 || told[1] > 5 || told[2] != 1 || told[3] != 1 {
-		t.Errorf("told %v times: at first, in five minutes, the last price, and the next after a pause", told)
+		t.Errorf(
+			"told %v times: at first, in five minutes, the last price, and the next after a pause",
+			told)
 	}
 }
 
 // A hidden tab is read in slices as any other, and its changes are told.
 func TestShownHiddenTab(t *testing.T) {
 	t.Parallel()
-	s := serve(t, page{also: map[string]string{"/page": "<body><p id=p>0</p>" + strings.Repeat("<p>A <b>line</b></p>", 3000)}})
+	s := serve(t,
+		page{also: map[string]string{"/page": "<body><p id=p>0</p>" +
+			strings.Repeat("<p>A <b>line</b></p>", 3000)}})
 	b := &shownTab{tab: openAlone(t, noFlag, s)}
 	b.navigate(s.URL + "/page")
 	hide(t, b.tab)
@@ -196,7 +221,8 @@ func TestShownHiddenTab(t *testing.T) {
 			const turn = () => new Promise((done) => { port1.onmessage = done; port2.postMessage(0); });
 			for (const end = performance.now() + 60_000; told < %d && performance.now() < end; ) await turn();
 			return told + " " + await own.read()`, i))
-		if !strings.HasPrefix(text, fmt.Sprint(i, " ")) || !strings.Contains(text, fmt.Sprint("changed ", i)) {
+		if !strings.HasPrefix(text, fmt.Sprint(i, " ")) ||
+			!strings.Contains(text, fmt.Sprint("changed ", i)) {
 			t.Errorf("change %d: %.100s", i, text)
 		}
 	}
@@ -211,9 +237,11 @@ func TestShownWatches(t *testing.T) {
 		t.Helper()
 		before := state()
 		run[any](b.tab, `for (let i = 0; i < 9; i++) p.textContent += i`)
-		inWorld[any](b, "await new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); })")
+		inWorld[any](b,
+			"await new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); })")
 		after := state()
-		if before["styles"] != after["styles"] || before["told"] != after["told"] || before["pauses"]+1 != after["pauses"] {
+		if before["styles"] != after["styles"] || before["told"] != after["told"] ||
+			before["pauses"]+1 != after["pauses"] {
 			t.Errorf("%s: the reader did %v, then %v", when, before, after)
 		}
 	}
@@ -223,7 +251,8 @@ func TestShownWatches(t *testing.T) {
 	idle("before")
 	inWorld[any](b, "await read()")
 	idle("after a read")
-	if got := inWorld[int](b, "view.watch(true); view.watch(true); await settle(); await pass(1000); return counts.told"); got != 1 {
+	if got := inWorld[int](b,
+		"view.watch(true); view.watch(true); await settle(); await pass(1000); return counts.told"); got != 1 {
 		t.Errorf("what has changed since the last read was told %d times", got)
 	}
 	inWorld[any](b, "counts.told = 0")
@@ -231,7 +260,8 @@ func TestShownWatches(t *testing.T) {
 	if got := inWorld[int](b, "await pass(1000); return counts.told"); got != 1 {
 		t.Errorf("told %d times, want once", got)
 	}
-	inWorld[any](b, "globalThis.other = shownPage.view(() => {}); other.watch(true); view.watch(false)")
+	inWorld[any](b,
+		"globalThis.other = shownPage.view(() => {}); other.watch(true); view.watch(false)")
 	run[any](b.tab, `p.textContent = "other"`)
 	if got := inWorld[int](b, "await pass(1000); return counts.told"); got != 1 {
 		t.Errorf("told %d times after the end", got)
@@ -242,7 +272,8 @@ func TestShownWatches(t *testing.T) {
 	idle("after the stop")
 }
 
-// A document that comes back from the back/forward cache is not watched until somebody watches it again.
+// A document that comes back from the back/forward cache is not watched until somebody watches it
+// again.
 func TestShownComesBack(t *testing.T) {
 	t.Parallel()
 	s := serve(t, page{also: map[string]string{"/page": `<body><p id=p>0</p>`, "/away": "away"}})
@@ -260,7 +291,8 @@ func TestShownComesBack(t *testing.T) {
 	if got := inWorld[int](b, "counts.told = 0; await pass(20_000); return counts.told"); got != 0 {
 		t.Errorf("nobody watches any more, and it is told %d times", got)
 	}
-	if got := inWorld[int](b, "view.watch(true); await settle(); await pass(1000); return counts.told"); got > 1 {
+	if got := inWorld[int](b,
+		"view.watch(true); await settle(); await pass(1000); return counts.told"); got > 1 {
 		t.Errorf("watched again it was told %d times", got)
 	}
 	if got := b.told(`p.textContent = "another"`); got != 1 {
@@ -272,7 +304,8 @@ func TestShownComesBack(t *testing.T) {
 func TestShownBetweenReadAndWatch(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<p id=p>0</p>`, nil)
-	run[any](b.tab, `let i = 0; addEventListener("change-it", () => { p.textContent = "state " + ["a", "b", "c", "d", "e", "f"][i++] })`)
+	run[any](b.tab,
+		`let i = 0; addEventListener("change-it", () => { p.textContent = "state " + ["a", "b", "c", "d", "e", "f"][i++] })`)
 	for _, c := range []struct {
 		script string
 		told   int
@@ -295,7 +328,8 @@ func TestShownBetweenReadAndWatch(t *testing.T) {
 func TestShownPace(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<ul id=list></ul>`, nil)
-	run[any](b.tab, `let i = 0; addEventListener("tick", () => { list.insertAdjacentHTML("beforeend", "<li>" + i++) })`)
+	run[any](b.tab,
+		`let i = 0; addEventListener("tick", () => { list.insertAdjacentHTML("beforeend", "<li>" + i++) })`)
 	got := inWorld[[]int](b, `
 		view.watch(true); await settle(); await pass(1000);
 		for (let i = 0; i < 200; i++) { dispatchEvent(new Event("tick")); clock.time += 50; await new Promise((done) => queueMicrotask(done)); await pass(0); }
@@ -311,7 +345,8 @@ func TestShownPace(t *testing.T) {
 // A part is told of by itself, and an agent that reads a part that is not there is told so.
 func TestShownPart(t *testing.T) {
 	t.Parallel()
-	b := openShown(t, `<main style="background:#111;color:#eee"><p id=a>One</p></main><p id=b>Two</p>`, nil)
+	b := openShown(t,
+		`<main style="background:#111;color:#eee"><p id=a>One</p></main><p id=b>Two</p>`, nil)
 	inWorld[any](b, `
 		globalThis.told = 0;
 		globalThis.part = shownPage.view(() => told++, { find: [{ css: "#a" }] });
@@ -322,7 +357,8 @@ func TestShownPart(t *testing.T) {
 	for i, c := range []struct {
 		script string
 		told   int
-	}{{`b.textContent = "Other"`, 0}, {`a.textContent = "Changed"`, 1}, {`globalThis.gone = a; a.remove()`, 1},
+	}{{`b.textContent = "Other"`, 0}, {`a.textContent = "Changed"`, 1},
+		{`globalThis.gone = a; a.remove()`, 1},
 		{`document.body.append(gone)`, 1}} {
 		run[any](b.tab, c.script)
 		if got := inWorld[int](b, "told = 0; await pass(1000); return told"); got != c.told {
@@ -363,7 +399,8 @@ func TestShownPiecesAreTrue(t *testing.T) {
 				await new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
 				return [await read(), await pagewireShown(document, clock).view(() => {}).read()]`)
 			if got[0] != got[1] {
-				t.Fatalf("after %s, with seed %d:\n%s\nall made anew:\n%s", run[string](b.tab, "return last"), seed, got[0], got[1])
+				t.Fatalf("after %s, with seed %d:\n%s\nall made anew:\n%s",
+					run[string](b.tab, "return last"), seed, got[0], got[1])
 			}
 		}
 	}

@@ -19,8 +19,8 @@ const prepare = `
 	const inner = frame?.contentDocument;
 	if (frame && (inner.URL !== "about:srcdoc" || inner.readyState !== "complete")) await new Promise((done) => frame.addEventListener("load", done));`
 
-// A text that no person sees may have been written for agents. It is left out, also when it changes, and the agent is
-// told how much was.
+// A text that no person sees may have been written for agents. It is left out, also when it
+// changes, and the agent is told how much was.
 func TestShownHiddenText(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
@@ -52,10 +52,15 @@ func TestShownHidesAtOnce(t *testing.T) {
 		return name + `.setAttribute("` + attribute + `", "` + value + `")`
 	}
 	var hides []string
-	for _, style := range []string{"opacity:0", "opacity: 0", "OPACITY:0", "opacity:.05", "opacity: 0.0", "opacity:0%", "opacity:calc(0)", "color:red;opacity:0;top:0",
-		"display:none", "display : none", "visibility:hidden", "font-size:0", "font:0 serif", "color:transparent", "color:white", "clip-path:circle(0)", "filter:opacity(0)",
-		"filter:blur(30px)", "transform:scale(0)", "transform: scale3d(0,0,0)", "scale:0", "zoom:.1", "height:0;overflow:hidden", "max-height:0px;overflow:hidden", "width:1px;overflow:hidden",
-		"margin-left:-9999px;width:100px", "transform:translateX(-9999px)", "text-indent:-9999px", "position:fixed;top:-999px", "-webkit-text-fill-color:transparent",
+	for _, style := range []string{"opacity:0", "opacity: 0", "OPACITY:0", "opacity:.05",
+		"opacity: 0.0", "opacity:0%", "opacity:calc(0)", "color:red;opacity:0;top:0",
+		"display:none", "display : none", "visibility:hidden", "font-size:0", "font:0 serif",
+		"color:transparent", "color:white", "clip-path:circle(0)", "filter:opacity(0)",
+		"filter:blur(30px)", "transform:scale(0)", "transform: scale3d(0,0,0)", "scale:0",
+		"zoom:.1", "height:0;overflow:hidden", "max-height:0px;overflow:hidden",
+		"width:1px;overflow:hidden",
+		"margin-left:-9999px;width:100px", "transform:translateX(-9999px)", "text-indent:-9999px",
+		"position:fixed;top:-999px", "-webkit-text-fill-color:transparent",
 		"mask-image:linear-gradient(transparent,transparent)", "content-visibility:hidden"} {
 		hides = append(hides, set("p", "style", style))
 	}
@@ -67,14 +72,16 @@ func TestShownHidesAtOnce(t *testing.T) {
 		return b.told(script)
 	}
 	for _, script := range hides {
-		if n := told(script); n != 1 || strings.Contains(inWorld[string](b, "return lines()"), "Words") {
+		if n := told(script); n != 1 ||
+			strings.Contains(inWorld[string](b, "return lines()"), "Words") {
 			t.Errorf("%s: told %d times, of\n%s", script, n, inWorld[string](b, "return lines()"))
 		}
 		if n := told(`p.removeAttribute("style"); c.removeAttribute("class")`); n != 1 {
 			t.Errorf("after %s the text was shown again, and told %d times", script, n)
 		}
 	}
-	for _, style := range []string{"opacity:0.5", "opacity:.9", "transform:translateX(12.3456px)", "height:50%", "width:300px", "top:99px"} {
+	for _, style := range []string{"opacity:0.5", "opacity:.9", "transform:translateX(12.3456px)",
+		"height:50%", "width:300px", "top:99px"} {
 		if n := told(set("p", "style", style)); n != 0 {
 			t.Errorf("%s: told %d times", style, n)
 		}

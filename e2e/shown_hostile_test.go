@@ -24,12 +24,14 @@ func TestShownHostilePages(t *testing.T) {
 			for (const name of "` + names + ` pagewireShown chrome dom".split(" "))
 				Element.prototype.insertAdjacentHTML.call(body, "beforeend", "<img name=" + name + "><img name=" + name + "><iframe name=" + name + " hidden></iframe>");
 			main.innerHTML = "<form><p>In a form</p>" + "` + names + `".split(" ").map((name) => ("<input type=hidden name=" + name + ">").repeat(2)).join("") + "</form>"`, "In a form"},
-		{"labels of fields in labels", `document.querySelector("main").innerHTML = Array.from({ length: 20_000 }, (_, i) => "<label for=f" + (i + 1) + "><input type=checkbox id=f" + i + ">L</label>").join("") + "<p>After</p>"; document.querySelector("#f0").title = "x"`, "After"},
+		{"labels of fields in labels",
+			`document.querySelector("main").innerHTML = Array.from({ length: 20_000 }, (_, i) => "<label for=f" + (i + 1) + "><input type=checkbox id=f" + i + ">L</label>").join("") + "<p>After</p>"; document.querySelector("#f0").title = "x"`, "After"},
 		{"texts that are long in the same way", `const many = (text) => text.repeat(200_000 / text.length);
 			history.replaceState(0, "", "/page" + many("?code"));
 			document.querySelector("main").innerHTML = "<label for=f>" + many("{") + "</label><input id=f><pre><time>x" + many(" ") + "y</time></pre><a href='https://x.test/" + many("?code") + "'>" +
 				many("(image: ") + "</a>"; document.body.insertAdjacentHTML("afterbegin", "<p>Before</p>")`, "Before"},
-		{"names of a document that is named", `document.body.innerHTML = "<img name=nodeType><img name=getElementById><b id=called>Called</b><input aria-labelledby=called value=x>"`, "{Called: x}"},
+		{"names of a document that is named",
+			`document.body.innerHTML = "<img name=nodeType><img name=getElementById><b id=called>Called</b><input aria-labelledby=called value=x>"`, "{Called: x}"},
 		{"a form of each role", `document.querySelector("main").innerHTML = ["link", "button", "row", "img", "checkbox", "heading", "listitem", "progressbar", "textbox", "cell", "constructor", "__proto__"]
 			.map((role) => "<form role=" + role + " contenteditable aria-labelledby='x y' aria-level=x href=x>Form " + role + "<input type=hidden name=href><input type=hidden name=value></form>").join("")`, "Form __proto__"},
 		{"elements of other namespaces", `for (const space of ["http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML", "urn:x", null])
@@ -45,14 +47,19 @@ func TestShownHostilePages(t *testing.T) {
 				for (const name of ["firstChild", "childNodes", "textContent", "localName", "body", "getAttribute", "substringData", "replace", "map", "getBoundingClientRect", "checkVisibility"])
 					if (name in prototype) Object.defineProperty(prototype, name, { get: no, configurable: true });
 			globalThis.getComputedStyle = globalThis.Range = globalThis.MutationObserver = globalThis.MessageChannel = no`, "Text"},
-		{"a document of its own", `document.open(); document.write("<title>New</title><body><p id=p>Text</p><input id=field aria-label=Field>"); document.close()`, "title: New\n"},
+		{"a document of its own",
+			`document.open(); document.write("<title>New</title><body><p id=p>Text</p><input id=field aria-label=Field>"); document.close()`, "title: New\n"},
 		{"no body", `document.documentElement.innerHTML = ""; document.body.remove()`, "title: "},
-		{"another root", `document.documentElement.remove(); document.append(document.createElementNS(null, "root"))`, "title: "},
-		{"frames in frames", `const nest = (w, n) => { const d = w.document; d.body.innerHTML = "<p>Frame " + n + "</p>"; if (n < 20) { const f = d.createElement("iframe"); f.width = f.height = 500; d.body.append(f); nest(f.contentWindow, n + 1); } }; nest(window, 0)`,
+		{"another root",
+			`document.documentElement.remove(); document.append(document.createElementNS(null, "root"))`, "title: "},
+		{"frames in frames",
+			`const nest = (w, n) => { const d = w.document; d.body.innerHTML = "<p>Frame " + n + "</p>"; if (n < 20) { const f = d.createElement("iframe"); f.width = f.height = 500; d.body.append(f); nest(f.contentWindow, n + 1); } }; nest(window, 0)`,
 			"Frame 7\nFrame 8\n(frame)\n"},
-		{"elements in elements", `let e = document.querySelector("main"); for (let i = 0; i < 1000; i++) e = e.appendChild(document.createElement("div")); e.append("Deep"); document.body.append("Text behind")`,
+		{"elements in elements",
+			`let e = document.querySelector("main"); for (let i = 0; i < 1000; i++) e = e.appendChild(document.createElement("div")); e.append("Deep"); document.body.append("Text behind")`,
 			"Text behind"},
-		{"list items in list items", `let e = document.querySelector("main"); for (let i = 0; i < 400; i++) { e = e.appendChild(document.createElement("li")); e.append("Item " + i); } document.body.append("Text behind")`,
+		{"list items in list items",
+			`let e = document.querySelector("main"); for (let i = 0; i < 400; i++) { e = e.appendChild(document.createElement("li")); e.append("Item " + i); } document.body.append("Text behind")`,
 			"Item 200"},
 		{"lone surrogates", `document.querySelector("p").textContent = "a\ud800b\udc00c"`, "abc"},
 	} {
@@ -61,10 +68,12 @@ func TestShownHostilePages(t *testing.T) {
 			b := openShown(t, `<main><p id=p>Text</p></main>`, nil)
 			b.watches()
 			run[any](b.tab, c.script)
-			if text := inWorld[string](b, "await pass(1000); return read()"); !strings.Contains(text, c.want) {
+			if text := inWorld[string](b,
+				"await pass(1000); return read()"); !strings.Contains(text, c.want) {
 				t.Errorf("%q is missing in\n%.2000s", c.want, text)
 			}
-			if text := inWorld[string](b, "return pagewireShown(document, clock).view(() => {}).read({ links: true })"); !strings.Contains(text, c.want) {
+			if text := inWorld[string](b,
+				"return pagewireShown(document, clock).view(() => {}).read({ links: true })"); !strings.Contains(text, c.want) {
 				t.Errorf("%q is missing in a first look:\n%.2000s", c.want, text)
 			}
 		})
@@ -90,23 +99,36 @@ func TestShownDocumentOpen(t *testing.T) {
 	}
 }
 
-// Pages of any size are read in parts, one after the other. The reader pauses, and what it has made it keeps.
+// Pages of any size are read in parts, one after the other. The reader pauses, and what it has made
+// it keeps.
 func TestShownLargePages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, script, text string
 	}{
-		{"10 MB of paragraphs", `document.body.innerHTML = Array.from({ length: 10_000 }, (_, i) => "<p>Paragraph " + i + " " + "word ".repeat(200)).join("")`,
+		{"10 MB of paragraphs",
+			`document.body.innerHTML = Array.from({ length: 10_000 }, (_, i) => "<p>Paragraph " + i + " " + "word ".repeat(200)).join("")`,
 			`Array.from({ length: 10_000 }, (_, i) => "Paragraph " + i + " " + "word ".repeat(200).trim()).join("\n")`},
 		// Chromium itself takes 9 s for the layout of 50 MB, and the reader 6 ms.
-		{"10 MB in one text", `document.querySelector("p").textContent = "0123456789".repeat(1_000_000)`, `"0123456789".repeat(200_000)`},
-		{"200,000 elements", `document.body.innerHTML = "<i>x</i>".repeat(50_000) + "<p>y</p>".repeat(150_000)`, `"x".repeat(50_000) + "\ny".repeat(150_000)`},
-		{"200,000 elements without text", `document.body.innerHTML = "<b>Start</b>" + "<i></i>".repeat(200_000)`, `"Start"`},
-		{"a log of 200,000 lines", `document.body.innerHTML = "<pre></pre>"; document.querySelector("pre").textContent = "x\n".repeat(500_000)`,
+		{"10 MB in one text",
+			`document.querySelector("p").textContent = "0123456789".repeat(1_000_000)`,
+			`"0123456789".repeat(200_000)`},
+		{"200,000 elements",
+			`document.body.innerHTML = "<i>x</i>".repeat(50_000) + "<p>y</p>".repeat(150_000)`,
+			`"x".repeat(50_000) + "\ny".repeat(150_000)`},
+		{"200,000 elements without text",
+			`document.body.innerHTML = "<b>Start</b>" + "<i></i>".repeat(200_000)`, `"Start"`},
+		{"a log of 200,000 lines",
+			`document.body.innerHTML = "<pre></pre>"; document.querySelector("pre").textContent = "x\n".repeat(500_000)`,
 			`"\x60\x60\x60\n" + "x\n".repeat(500_000)`},
-		{"a paragraph of 60,000 parts", `document.body.innerHTML = "<p>" + "<b>ab </b>".repeat(60_000) + "</p>"`, `"ab ".repeat(60_000)`},
-		{"pairs of surrogates", `document.querySelector("p").textContent = "\u{1f44d}".repeat(400_000)`, `"\u{1f44d}".repeat(400_000)`},
-		{"a table of 50,000 rows", `document.body.innerHTML = "<table>" + Array.from({ length: 50_000 }, (_, i) => "<tr><td>" + i + "<td>value").join("") + "</table>"`,
+		{"a paragraph of 60,000 parts",
+			`document.body.innerHTML = "<p>" + "<b>ab </b>".repeat(60_000) + "</p>"`,
+			`"ab ".repeat(60_000)`},
+		{"pairs of surrogates",
+			`document.querySelector("p").textContent = "\u{1f44d}".repeat(400_000)`,
+			`"\u{1f44d}".repeat(400_000)`},
+		{"a table of 50,000 rows",
+			`document.body.innerHTML = "<table>" + Array.from({ length: 50_000 }, (_, i) => "<tr><td>" + i + "<td>value").join("") + "</table>"`,
 			`Array.from({ length: 50_000 }, (_, i) => "| " + i + " | value |").join("\n")`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,7 +140,8 @@ func TestShownLargePages(t *testing.T) {
 				Is                     bool
 				Begins                 string
 			}](b, `
-				// Each question for the time takes longer than a slice: the pauses are as many as the questions.
+				// Each question for the time takes longer than a slice: the pauses are as many as
+				// the questions.
 				let time = 0;
 				performance.now = () => (time += 9);
 				const texts = [];
@@ -136,7 +159,8 @@ func TestShownLargePages(t *testing.T) {
 				return { parts: texts.length, pauses: counts.pauses, longest: Math.max(...texts.map((text) => text.length)), begins: whole.slice(0, 200),
 					is: whole.length > 0 && (want.startsWith(whole.replaceAll("\n", "")) || want.startsWith(whole.trimEnd())) }`)
 			if !got.Is || got.Longest > 200_100 || got.Pauses < 10 {
-				t.Errorf("parts that are not in the page, or long, or made with few pauses: %+v", got)
+				t.Errorf("parts that are not in the page, or long, or made with few pauses: %+v",
+					got)
 			}
 		})
 	}
@@ -150,12 +174,19 @@ func TestShownLongHiddenTexts(t *testing.T) {
 		// read and pauses are limits: at most so many characters read, and at least so many pauses.
 		read, pauses int
 	}{
-		{"the colour of its ground", `p.style.color = "white"; p.textContent = "word ".repeat(2_000_000)`, "After\n(hidden text of 10000000 characters is left out)\n", 200_000, 0},
-		{"faint", `p.style.opacity = 0; p.textContent = "word ".repeat(2_000_000)`, "After\n(hidden text of 9999999 characters is left out)\n", 200_000, 0},
-		{"without a width", `p.textContent = "\u200b".repeat(5_000_000) + "x"`, "x\nAfter\n(hidden text of 5000000 characters is left out)\n", 5_100_000, 100},
+		{"the colour of its ground",
+			`p.style.color = "white"; p.textContent = "word ".repeat(2_000_000)`,
+			"After\n(hidden text of 10000000 characters is left out)\n", 200_000, 0},
+		{"faint", `p.style.opacity = 0; p.textContent = "word ".repeat(2_000_000)`,
+			"After\n(hidden text of 9999999 characters is left out)\n", 200_000, 0},
+		{"without a width", `p.textContent = "\u200b".repeat(5_000_000) + "x"`,
+			"x\nAfter\n(hidden text of 5000000 characters is left out)\n", 5_100_000, 100},
 		{"spaces", `p.textContent = " ".repeat(5_000_000) + "x"`, "x\nAfter\n", 5_100_000, 100},
-		{"empty lines", `p.style.whiteSpace = "pre-wrap"; p.textContent = "\n".repeat(300_000) + "x"`, "x\nAfter\n", 400_000, 6},
-		{"empty lines of code", `p.outerHTML = "<pre>" + "\n ".repeat(200_000) + "x</pre>"`, "`x`\nAfter\n", 500_000, 8},
+		{"empty lines",
+			`p.style.whiteSpace = "pre-wrap"; p.textContent = "\n".repeat(300_000) + "x"`,
+			"x\nAfter\n", 400_000, 6},
+		{"empty lines of code", `p.outerHTML = "<pre>" + "\n ".repeat(200_000) + "x</pre>"`,
+			"`x`\nAfter\n", 500_000, 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -169,26 +200,31 @@ func TestShownLongHiddenTexts(t *testing.T) {
 				performance.now = () => (time += 9);
 				return { text: (await lines()).slice(0, 1000), read: counts.characters, pauses: counts.pauses }`)
 			if got.Text != c.want || got.Read > c.read || got.Pauses < c.pauses {
-				t.Errorf("got %+v, want %q with at most %d characters read, and at least %d pauses", got, c.want, c.read, c.pauses)
+				t.Errorf("got %+v, want %q with at most %d characters read, and at least %d pauses",
+					got, c.want, c.read, c.pauses)
 			}
 		})
 	}
 }
 
-// A page of too many elements is cut at the same place in each look: a look without a change has no news.
+// A page of too many elements is cut at the same place in each look: a look without a change has no
+// news.
 func TestShownTooManyElements(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
-	run[any](b.tab, `document.body.innerHTML = "<p id=p>Start</p>" + "<b></b>".repeat(255_000) + "<p>End"`)
+	run[any](b.tab,
+		`document.body.innerHTML = "<p id=p>Start</p>" + "<b></b>".repeat(255_000) + "<p>End"`)
 	b.watches()
 	const want = "(the page goes on, and is too large)\n"
 	for i, c := range []struct {
 		script string
 		told   int
 		want   string
-	}{{"0", 0, "Start\n" + want}, {"p.title = 1", 0, "Start\n" + want}, {`p.textContent = "Other"`, 1, "Other\n" + want}, {"p.title = 2", 0, "Other\n" + want}} {
+	}{{"0", 0, "Start\n" + want}, {"p.title = 1", 0, "Start\n" + want},
+		{`p.textContent = "Other"`, 1, "Other\n" + want}, {"p.title = 2", 0, "Other\n" + want}} {
 		run[any](b.tab, c.script)
-		got := inWorld[string](b, "counts.told = 0; await pass(1000); return counts.told + await lines()")
+		got := inWorld[string](b,
+			"counts.told = 0; await pass(1000); return counts.told + await lines()")
 		if got != fmt.Sprint(c.told)+c.want {
 			t.Errorf("%d, %s: got %q, want %d and %q", i, c.script, got, c.told, c.want)
 		}
@@ -209,7 +245,8 @@ func TestShownFailingLook(t *testing.T) {
 	if got := inWorld[string](b, "return error"); got != "no style" {
 		t.Fatalf("the first look gave %q", got)
 	}
-	if got := inWorld[string](b, "await pass(11_000); return counts.told + await lines()"); got != "1Text\n" {
+	if got := inWorld[string](b,
+		"await pass(11_000); return counts.told + await lines()"); got != "1Text\n" {
 		t.Errorf("after a first look that failed: told, and shown: %q", got)
 	}
 	run[any](b.tab, `p.textContent = "Other"`)
@@ -217,17 +254,21 @@ func TestShownFailingLook(t *testing.T) {
 		const { port1, port2 } = new MessageChannel();
 		for (let i = 0; i < 9; i++) { clock.time += 1000; for (const due of clock.waits.splice(0)) due.done(); await new Promise((done) => { port1.onmessage = done; port2.postMessage(0); }); }
 		getComputedStyle = style`)
-	if got := inWorld[string](b, "await pass(11_000); return counts.told + await lines()"); got != "1Other\n" {
+	if got := inWorld[string](b,
+		"await pass(11_000); return counts.told + await lines()"); got != "1Other\n" {
 		t.Errorf("after a later look that failed: told, and shown: %q", got)
 	}
 }
 
-// A change in a large page has little looked at again, and a look without a change has nothing. The reader leaves no
-// ranges there, which would make each change of the page slower.
+// A change in a large page has little looked at again, and a look without a change has nothing. The
+// reader leaves no ranges there, which would make each change of the page slower.
 func TestShownKeeps(t *testing.T) {
 	t.Parallel()
-	b := openShown(t, strings.Repeat(`<section><h2>Head</h2><ul><li><a href=/a>One</a> <b>two</b><li>three</ul><table><tr><td>a<td>b<tr><td>c<td>d</table></section>`, 700), nil)
-	if got := inWorld[int](b, "view.watch(true); await settle(); await pass(1000); return counts.ranges"); got > 1 {
+	b := openShown(t,
+		strings.Repeat(
+			`<section><h2>Head</h2><ul><li><a href=/a>One</a> <b>two</b><li>three</ul><table><tr><td>a<td>b<tr><td>c<td>d</table></section>`, 700), nil)
+	if got := inWorld[int](b,
+		"view.watch(true); await settle(); await pass(1000); return counts.ranges"); got > 1 {
 		t.Errorf("the reader has made %d ranges", got)
 	}
 	for script, most := range map[string]int{
@@ -240,13 +281,16 @@ func TestShownKeeps(t *testing.T) {
 		`document.body.style.setProperty("--x", "1"); document.body.style.transform = "none"; document.body.style.opacity = "0.9"`: 0,
 	} {
 		run[any](b.tab, script)
-		if got := inWorld[int](b, "const before = counts.styles; await read(); return counts.styles - before"); got > most {
-			t.Errorf("%s: the styles of %d elements are asked for, want at most %d", script, got, most)
+		if got := inWorld[int](b,
+			"const before = counts.styles; await read(); return counts.styles - before"); got > most {
+			t.Errorf("%s: the styles of %d elements are asked for, want at most %d", script, got,
+				most)
 		}
 	}
 }
 
-// A page that rewrites itself all the time, or changes thousands of things at once, does not keep the reader busy.
+// A page that rewrites itself all the time, or changes thousands of things at once, does not keep
+// the reader busy.
 func TestShownStorms(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<main id=main></main><p id=end>End</p>`, nil)
@@ -272,7 +316,8 @@ func TestShownStorms(t *testing.T) {
 		t.Errorf("in a minute: %v", got)
 	}
 	run[any](b.tab, "storm()")
-	if text := inWorld[string](b, "counts.told = 0; await pass(2000); return counts.told + ' ' + await read()"); !strings.Contains(text, "End 29999") || text[0] != '1' {
+	if text := inWorld[string](b,
+		"counts.told = 0; await pass(2000); return counts.told + ' ' + await read()"); !strings.Contains(text, "End 29999") || text[0] != '1' {
 		t.Errorf("after a storm of changes: %.200s", text)
 	}
 	// While it is being read, the page changes at each pause. A look ends all the same.

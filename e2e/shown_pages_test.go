@@ -21,26 +21,30 @@ var othersPages = []string{
 	"uikit/tests/accordion.html", "uikit/tests/form.html", "uikit/tests/table.html",
 }
 
-// morePages are read by make test-pages. The last are from packages of Debian, which that unpacks in bin/pages.
+// morePages are read by make test-pages. The last are from packages of Debian, which that unpacks
+// in bin/pages.
 var morePages = []string{
 	"gentelella/dist/production/calendar.html", "gentelella/dist/production/chat.html",
 	"gentelella/dist/production/invoice.html", "gentelella/dist/production/kanban.html",
 	"gentelella/dist/production/pricing_tables.html", "gentelella/dist/production/projects.html",
 	"material-dashboard/pages/billing.html", "material-dashboard/pages/tables.html",
 	"uikit/tests/comment.html", "uikit/tests/tab.html",
-	"bash-doc/usr/share/doc/bash/bashref.html", "debian-faq/usr/share/doc/debian/FAQ/pkgtools.en.html",
+	"bash-doc/usr/share/doc/bash/bashref.html",
+	"debian-faq/usr/share/doc/debian/FAQ/pkgtools.en.html",
 	"debian-policy/usr/share/doc/debian-policy/policy.html/ch-relationships.html",
 	"exim4-doc-html/usr/share/doc/exim4-doc-html/spec_html/ch-the_pipe_transport.html",
-	"git-doc/usr/share/doc/git-doc/git-show.html", "maint-guide/usr/share/doc/maint-guide/html/dother.en.html",
-	"nodejs-doc/usr/share/doc/nodejs/api/path.html", "python-flask-doc/usr/share/doc/python-flask-doc/html/testing.html",
+	"git-doc/usr/share/doc/git-doc/git-show.html",
+	"maint-guide/usr/share/doc/maint-guide/html/dother.en.html",
+	"nodejs-doc/usr/share/doc/nodejs/api/path.html",
+	"python-flask-doc/usr/share/doc/python-flask-doc/html/testing.html",
 	"sqlite3-doc/usr/share/doc/sqlite3/faq.html",
 	"xapian-doc/usr/share/doc/xapian-doc/apidoc/html/classXapian_1_1Query-members.html",
 	"xapian-doc/usr/share/doc/xapian-doc/sorting.html",
 }
 
-// wordsOf has the texts that a person sees in the page: each text node is asked for by itself, and nothing of the
-// reader takes part. Options are left out: a person sees the chosen ones, which are values. It also has all words that
-// may be in a look.
+// wordsOf has the texts that a person sees in the page: each text node is asked for by itself, and
+// nothing of the reader takes part. Options are left out: a person sees the chosen ones, which are
+// values. It also has all words that may be in a look.
 const wordsOf = `
 	const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 	const styled = { opacityProperty: true, visibilityProperty: true };
@@ -78,8 +82,8 @@ const wholeText = `
 	}
 	return text.split("\n").slice(2).join("\n");`
 
-// Pages of others: each word that a person sees is in the look, and no other word is. With PAGES=all these are all pages,
-// and the log has the sizes of the looks of two peers.
+// Pages of others: each word that a person sees is in the look, and no other word is. With
+// PAGES=all these are all pages, and the log has the sizes of the looks of two peers.
 func TestShownPagesOfOthers(t *testing.T) {
 	t.Parallel()
 	const modules, debian = "pages/node_modules", "../bin/pages"
@@ -93,29 +97,35 @@ func TestShownPagesOfOthers(t *testing.T) {
 			dir = debian
 		}
 		if _, err := os.Stat(dir + "/" + path); err != nil {
-			t.Fatalf("%v: make test-browser and make test-pages install the packages of such pages", err)
+			t.Fatalf("%v: make test-browser and make test-pages install the packages of such pages",
+				err)
 		}
 	}
 	npm, unpacked := http.FileServer(http.Dir(modules)), http.FileServer(http.Dir(debian))
 	atRoot := http.FileServer(http.Dir(modules + "/gentelella/dist"))
-	s := &site{Server: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Nothing is fetched from elsewhere.
-		w.Header().Set("Content-Security-Policy", "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:")
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/swagger-initializer.js"):
-			w.Header().Set("Content-Type", "text/javascript")
-			_, _ = w.Write([]byte(`onload = () => SwaggerUIBundle({ dom_id: "#swagger-ui", presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
+	s := &site{Server: httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			// Nothing is fetched from elsewhere.
+			w.Header().
+				Set("Content-Security-Policy",
+					"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:")
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/swagger-initializer.js"):
+				w.Header().Set("Content-Type", "text/javascript")
+				_, _ = w.Write([]byte(`onload = () => SwaggerUIBundle({ dom_id: "#swagger-ui", presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
 				layout: "StandaloneLayout", spec: ` + swaggerSpec + ` })`))
-		case strings.Contains(r.URL.Path, "/usr/share/"):
-			unpacked.ServeHTTP(w, r)
-		case slices.Contains([]string{"assets", "images", "js"}, strings.Split(r.URL.Path, "/")[1]):
-			atRoot.ServeHTTP(w, r)
-		default:
-			npm.ServeHTTP(w, r)
-		}
-	}))}
+			case strings.Contains(r.URL.Path, "/usr/share/"):
+				unpacked.ServeHTTP(w, r)
+			case slices.Contains([]string{"assets", "images", "js"},
+				strings.Split(r.URL.Path, "/")[1]):
+				atRoot.ServeHTTP(w, r)
+			default:
+				npm.ServeHTTP(w, r)
+			}
+		}))}
 	t.Cleanup(s.Close)
-	opens, beside := func(t *testing.T) *tab { return open(t, noFlag, s) }, func(*tab) string { return "" }
+	opens, beside := func(t *testing.T) *tab { return open(t, noFlag, s) },
+		func(*tab) string { return "" }
 	if all {
 		chromium, url := startChromium(t)
 		opens = func(t *testing.T) *tab { return openIn(t, chromium, s) }
@@ -133,7 +143,8 @@ func TestShownPagesOfOthers(t *testing.T) {
 			b.navigate(s.URL + "/" + path)
 			b.enter()
 			if path == "swagger-ui-dist/index.html" {
-				run[any](b.tab, `while (!document.querySelector(".opblock")) await new Promise(requestAnimationFrame)`)
+				run[any](b.tab,
+					`while (!document.querySelector(".opblock")) await new Promise(requestAnimationFrame)`)
 			}
 			type words struct {
 				Seen, Rendered []string
@@ -154,7 +165,8 @@ func TestShownPagesOfOthers(t *testing.T) {
 			}
 			whole := flat(text)
 			for _, seen := range before.Seen {
-				if slices.Contains(after.Seen, seen) && !strings.Contains(whole, flat(seen)) && !slices.Contains(outside, seen) {
+				if slices.Contains(after.Seen, seen) && !strings.Contains(whole, flat(seen)) &&
+					!slices.Contains(outside, seen) {
 					t.Errorf("%q is seen, and not shown", seen)
 				}
 			}
@@ -164,7 +176,8 @@ func TestShownPagesOfOthers(t *testing.T) {
 					t.Errorf("%q is shown, and nobody sees it", word)
 				}
 			}
-			t.Logf("%s: %d bytes; innerText has %d characters%s", path, len(text), before.Inner, beside(b.tab))
+			t.Logf("%s: %d bytes; innerText has %d characters%s", path, len(text), before.Inner,
+				beside(b.tab))
 			if t.Failed() {
 				t.Log(text)
 			}
@@ -174,7 +187,8 @@ func TestShownPagesOfOthers(t *testing.T) {
 
 // peersLooks connects two peers to a browser. The result returns the sizes of their looks at a tab.
 func peersLooks(t *testing.T, browser string) func(*tab) string {
-	tools := map[string]string{"chrome-devtools-mcp": "take_snapshot", "playwright-mcp": "browser_snapshot"}
+	tools := map[string]string{"chrome-devtools-mcp": "take_snapshot",
+		"playwright-mcp": "browser_snapshot"}
 	address := "http://" + strings.Split(browser, "/")[2]
 	var agents []*peerAgent
 	for _, p := range peers {
@@ -198,7 +212,8 @@ func peersLooks(t *testing.T, browser string) func(*tab) string {
 const ours = `title url http 127 0 1 x main navigation search complementary contentinfo dialog alert section form region textbox image drawing
 	canvas frame of selected current open pressed disabled secret hidden text characters is left out paused playing progressbar meter`
 
-// outside are texts in a menu beside the window. Without their font they are so wide that their ends are within.
+// outside are texts in a menu beside the window. Without their font they are so wide that their
+// ends are within.
 var outside = []string{"format_textdirection_r_to_l", "RTL"}
 
 // flat is a text without line breaks, and without the backslashes that the reader adds.

@@ -14,53 +14,84 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// reads makes a view of a part by a rule in JSON, and returns what it reads as now; "gone" if it is not there.
+// reads makes a view of a part by a rule in JSON, and returns what it reads as now; "gone" if it is
+// not there.
 func (b *shownTab) reads(rule string) string {
 	b.t.Helper()
-	return inWorld[string](b, fmt.Sprintf(`return (await shownPage.view(() => {}, %s).read()) ?? "gone"`, rule))
+	return inWorld[string](b,
+		fmt.Sprintf(`return (await shownPage.view(() => {}, %s).read()) ?? "gone"`, rule))
 }
 
-// A part is found again after the page has changed, by the best of its anchors that finds one element alone. What none
-// finds is gone, and nothing else is taken for it.
+// A part is found again after the page has changed, by the best of its anchors that finds one
+// element alone. What none finds is gone, and nothing else is taken for it.
 func TestShownAnchors(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
 	const table = `<table><caption>Jobs</caption><tr><th>Job<th>Status<tr><td>lint<td>Succeeded<tr><td>browser <b>firefox</b><td>Failed</table>`
 	const other = `<h2>Other</h2><table><tr><th>Job<th>Status<tr><td>lint<td>Other</table>`
 	for _, c := range []struct{ html, find, script, before, after string }{
-		{`<p id=a>One<p>Two`, `{ css: "#a" }`, `document.body.prepend(document.body.lastChild)`, "One", "One"},
+		{`<p id=a>One<p>Two`, `{ css: "#a" }`, `document.body.prepend(document.body.lastChild)`,
+			"One", "One"},
 		{`<p id=a>One<p>Two`, `{ css: "#a" }`, `a.id = "b"`, "One", "gone"},
 		{`<p id=a>One`, `{ css: "#a" }`, `a.hidden = true`, "One", "gone"},
-		{`<p class=a hidden>Hidden<p class=a>One`, `{ css: ".a" }`, `document.body.firstChild.hidden = false`, "One", "gone"},
-		{`<p class=a data-x>One<p class=a>Two`, `{ css: ".a" }, { css: "[data-x]" }`, `document.body.append(document.body.firstChild)`, "One", "One"},
-		{`<form name=documentElement><input name=children><p id=a>One</form>`, `{ css: "#a" }`, ``, "One", "One"},
-		{`<section data-resource-private><p id=a>One</section>`, `{ css: "#a" }`, `a.parentNode.removeAttribute("data-resource-private")`, "", "One"},
-		{`<div style="clip-path: inset(100%)"><p id=a>One</div>`, `{ css: "#a" }`, `a.parentNode.style.clipPath = ""`, "", "One"},
-		{`<div style="opacity: 0.01"><p id=a>One</div>`, `{ css: "#a" }`, `a.parentNode.style.opacity = ""`, "(hidden text of 3 characters is left out)", "One"},
+		{`<p class=a hidden>Hidden<p class=a>One`, `{ css: ".a" }`,
+			`document.body.firstChild.hidden = false`, "One", "gone"},
+		{`<p class=a data-x>One<p class=a>Two`, `{ css: ".a" }, { css: "[data-x]" }`,
+			`document.body.append(document.body.firstChild)`, "One", "One"},
+		{`<form name=documentElement><input name=children><p id=a>One</form>`, `{ css: "#a" }`, ``,
+			"One", "One"},
+		{`<section data-resource-private><p id=a>One</section>`, `{ css: "#a" }`,
+			`a.parentNode.removeAttribute("data-resource-private")`, "", "One"},
+		{`<div style="clip-path: inset(100%)"><p id=a>One</div>`, `{ css: "#a" }`,
+			`a.parentNode.style.clipPath = ""`, "", "One"},
+		{`<div style="opacity: 0.01"><p id=a>One</div>`, `{ css: "#a" }`,
+			`a.parentNode.style.opacity = ""`, "(hidden text of 3 characters is left out)", "One"},
 		// Under a heading.
-		{table + other, `{ css: "table", under: "Jobs" }`, `document.body.prepend(document.body.lastChild)`, "Jobs", "Jobs"},
-		{table + other, `{ css: "table", under: "Other" }`, `document.querySelector("h2").textContent = "Old"`, "| Job | Status |\n|---|---|\n| lint | Other |", "gone"},
-		{`<h2>A</h2><p>One<h2>B</h2><p>Two`, `{ css: "p", under: "B" }`, `document.body.prepend(...[...document.body.children].slice(2))`, "Two", "Two"},
-		{`<h2>A</h2><p>One<h2>B</h2><p>Two`, `{ css: "p", under: "B" }`, `document.body.insertAdjacentHTML("beforeend", "<p>Three")`, "Two", "gone"},
-		{`<div><h2>A</h2><p>One</div><div><h2>B</h2><p>Two</div>`, `{ css: "div", under: "B" }`, `document.body.firstChild.remove()`, "## B\nTwo", "## B\nTwo"},
+		{table + other, `{ css: "table", under: "Jobs" }`,
+			`document.body.prepend(document.body.lastChild)`, "Jobs", "Jobs"},
+		{table + other, `{ css: "table", under: "Other" }`,
+			`document.querySelector("h2").textContent = "Old"`,
+			"| Job | Status |\n|---|---|\n| lint | Other |", "gone"},
+		{`<h2>A</h2><p>One<h2>B</h2><p>Two`, `{ css: "p", under: "B" }`,
+			`document.body.prepend(...[...document.body.children].slice(2))`, "Two", "Two"},
+		{`<h2>A</h2><p>One<h2>B</h2><p>Two`, `{ css: "p", under: "B" }`,
+			`document.body.insertAdjacentHTML("beforeend", "<p>Three")`, "Two", "gone"},
+		{`<div><h2>A</h2><p>One</div><div><h2>B</h2><p>Two</div>`, `{ css: "div", under: "B" }`,
+			`document.body.firstChild.remove()`, "## B\nTwo", "## B\nTwo"},
 		// A row, by its own words, and a cell of it.
-		{table, `{ row: "lint" }`, `document.querySelector("tbody").append(document.querySelectorAll("tr")[1])`, "| lint | Succeeded |", "| lint | Succeeded |"},
-		{table, `{ row: "lint", column: "Status" }`, `document.querySelectorAll("td")[1].textContent = "Failed"`, "Succeeded", "Failed"},
-		{table, `{ row: "lint", column: "Status" }`, `for (const row of document.querySelectorAll("tr")) row.prepend(row.lastChild)`, "Succeeded", "Succeeded"},
-		{table, `{ row: "browser firefox", column: "Status" }`, `document.querySelectorAll("tr")[2].remove()`, "Failed", "gone"},
-		{table, `{ row: "firefox" }`, `document.querySelector("b").textContent = "webkit"`, "| browser firefox | Failed |", "gone"},
-		{table, `{ row: "lint", column: "Status" }`, `document.querySelectorAll("th")[1].textContent = "State"`, "Succeeded", "gone"},
-		{table, `{ row: "lint", column: "Status" }`, `document.querySelectorAll("th")[0].textContent = "Status"`, "Succeeded", "gone"},
-		{table, `{ row: "lint", column: "Status" }`, `document.querySelectorAll("td")[2].colSpan = 2`, "Succeeded", "gone"},
-		{table, `{ row: "lint", column: "Status" }`, `document.body.insertAdjacentHTML("beforeend", document.querySelector("table").outerHTML)`, "Succeeded", "gone"},
-		{table + other, `{ row: "lint", under: "Other", column: "Status" }`, `document.body.prepend(document.body.lastChild)`, "Other", "gone"},
+		{table, `{ row: "lint" }`,
+			`document.querySelector("tbody").append(document.querySelectorAll("tr")[1])`,
+			"| lint | Succeeded |", "| lint | Succeeded |"},
+		{table, `{ row: "lint", column: "Status" }`,
+			`document.querySelectorAll("td")[1].textContent = "Failed"`, "Succeeded", "Failed"},
+		{table, `{ row: "lint", column: "Status" }`,
+			`for (const row of document.querySelectorAll("tr")) row.prepend(row.lastChild)`,
+			"Succeeded", "Succeeded"},
+		{table, `{ row: "browser firefox", column: "Status" }`,
+			`document.querySelectorAll("tr")[2].remove()`, "Failed", "gone"},
+		{table, `{ row: "firefox" }`, `document.querySelector("b").textContent = "webkit"`,
+			"| browser firefox | Failed |", "gone"},
+		{table, `{ row: "lint", column: "Status" }`,
+			`document.querySelectorAll("th")[1].textContent = "State"`, "Succeeded", "gone"},
+		{table, `{ row: "lint", column: "Status" }`,
+			`document.querySelectorAll("th")[0].textContent = "Status"`, "Succeeded", "gone"},
+		{table, `{ row: "lint", column: "Status" }`,
+			`document.querySelectorAll("td")[2].colSpan = 2`, "Succeeded", "gone"},
+		{table, `{ row: "lint", column: "Status" }`,
+			`document.body.insertAdjacentHTML("beforeend", document.querySelector("table").outerHTML)`, "Succeeded", "gone"},
+		{table + other, `{ row: "lint", under: "Other", column: "Status" }`,
+			`document.body.prepend(document.body.lastChild)`, "Other", "gone"},
 		{table + other, `{ row: "lin", column: "Status" }`, ``, "gone", "gone"},
-		{`<ul><li>A <i>1</i><ul><li>B <i>2</i></ul></ul>`, `{ row: "2" }`, `document.querySelectorAll("i")[0].textContent = "3"`, "- B 2", "- B 2"},
+		{`<ul><li>A <i>1</i><ul><li>B <i>2</i></ul></ul>`, `{ row: "2" }`,
+			`document.querySelectorAll("i")[0].textContent = "3"`, "- B 2", "- B 2"},
 		{`<div role=grid><div role=row><b role=columnheader>X</b><b role=columnheader>Y</b></div><div role=row><b role=cell>a</b><b role=cell>1</b></div></div>`,
-			`{ row: "a", column: "Y" }`, `document.querySelectorAll("[role=cell]")[1].textContent = "2"`, "1", "2"},
+			`{ row: "a", column: "Y" }`,
+			`document.querySelectorAll("[role=cell]")[1].textContent = "2"`, "1", "2"},
 		// A place counts alone, and not where something better is known.
-		{`<main><p>One<p>Two</main>`, `{ place: "main > p:nth-of-type(2)" }`, `document.querySelector("p").textContent = "Other"`, "Two", "Two"},
-		{`<main><p>One<p id=a>Two</main>`, `{ css: "#a" }, { place: "main > p:nth-of-type(2)" }`, `a.id = ""`, "Two", "gone"},
+		{`<main><p>One<p>Two</main>`, `{ place: "main > p:nth-of-type(2)" }`,
+			`document.querySelector("p").textContent = "Other"`, "Two", "Two"},
+		{`<main><p>One<p id=a>Two</main>`, `{ css: "#a" }, { place: "main > p:nth-of-type(2)" }`,
+			`a.id = ""`, "Two", "gone"},
 	} {
 		b.shows(c.html)
 		rule := `{ find: [` + c.find + `] }`
@@ -80,29 +111,38 @@ func TestShownAnchors(t *testing.T) {
 			t.Errorf("after %s, %s is %q, want %q", c.script, c.find, after, c.after)
 		}
 	}
-	for _, rule := range []string{`{ find: [{ css: "#" }] }`, `{ find: [{ place: "p >" }] }`, `{ find: [{ css: "p" }], except: [":x("] }`} {
-		if got := inWorld[string](b, `try { shownPage.view(() => {}, `+rule+`) } catch (error) { return error.name }`); got != "SyntaxError" {
+	for _, rule := range []string{`{ find: [{ css: "#" }] }`, `{ find: [{ place: "p >" }] }`,
+		`{ find: [{ css: "p" }], except: [":x("] }`} {
+		if got := inWorld[string](b, `try { shownPage.view(() => {}, `+rule+
+			`) } catch (error) { return error.name }`); got != "SyntaxError" {
 			t.Errorf("%s: %q", rule, got)
 		}
 	}
 }
 
-// A table is read as rows and a form as values, without what the rule excludes, what no person sees, and secrets.
+// A table is read as rows and a form as values, without what the rule excludes, what no person
+// sees, and secrets.
 func TestShownParts(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
 	part := func(as string, except ...string) string {
-		return fmt.Sprintf(`{ find: [{ css: "#a" }], as: %q, except: %s }`, as, strings.ReplaceAll(fmt.Sprintf("%q", except), `" "`, `", "`))
+		return fmt.Sprintf(`{ find: [{ css: "#a" }], as: %q, except: %s }`, as,
+			strings.ReplaceAll(fmt.Sprintf("%q", except), `" "`, `", "`))
 	}
 	for _, c := range []struct{ html, rule, want string }{
 		{`<table id=a><caption>Jobs</caption><tr><th>Job<th>Status<tr><td>lint<td>a | b<tr><td>types<td></table>`, part("table"),
 			`[{"Job":"lint","Status":"a | b"},{"Job":"types","Status":""}]`},
-		{`<table id=a><thead><tr><th>X<th>X<th></thead><tr><td>1<td>2<td>3</table>`, part("table"), `[{"3":"3","X":"1","X 2":"2"}]`},
-		{`<table id=a><tr><td>1<td>2<tr><td>3<td>__proto__</table>`, part("table"), `[["1","2"],["3","__proto__"]]`},
-		{`<table id=a><tr><th>__proto__<th>X<tr><td>1<td>2</table>`, part("table"), `[{"__proto__":"1","X":"2"}]`},
-		{`<table id=a><tr><th>X<th class=out>Y<tr><td>1<td class=out>2</table>`, part("table", ".out"), `[{"2":"","X":"1"}]`},
+		{`<table id=a><thead><tr><th>X<th>X<th></thead><tr><td>1<td>2<td>3</table>`, part("table"),
+			`[{"3":"3","X":"1","X 2":"2"}]`},
+		{`<table id=a><tr><td>1<td>2<tr><td>3<td>__proto__</table>`, part("table"),
+			`[["1","2"],["3","__proto__"]]`},
+		{`<table id=a><tr><th>__proto__<th>X<tr><td>1<td>2</table>`, part("table"),
+			`[{"__proto__":"1","X":"2"}]`},
+		{`<table id=a><tr><th>X<th class=out>Y<tr><td>1<td class=out>2</table>`,
+			part("table", ".out"), `[{"2":"","X":"1"}]`},
 		{`<table id=a><tr><th>X<th>Y<tr><td>1<td>2<tr class=out><td>3<td>4<tr hidden><td>5<td>6</table>`, part("table", ".out", "i"), `[{"X":"1","Y":"2"}]`},
-		{`<table id=a><tr><th>X<th>Y<tr><td>1<td><b style="color: white">unseen</b></table>`, part("table"), `[{"X":"1","Y":""}]`},
+		{`<table id=a><tr><th>X<th>Y<tr><td>1<td><b style="color: white">unseen</b></table>`,
+			part("table"), `[{"X":"1","Y":""}]`},
 		{`<ul id=a><li>One<li>Two</ul>`, part("table"), `["- One","- Two"]`},
 		{`<p id=a>`, part("table"), `[]`},
 		{`<p id=a>One <b class=out>Two</b> <i>Three</i>`, part("text", ".out"), "One Three\n"},
@@ -138,8 +178,9 @@ b</textarea><input aria-label=Tag value=x><input aria-label=Tag value=y><input a
 	}
 }
 
-// pickScript makes pages with parts that look alike, picks parts of them, changes the pages, and counts what is found.
-// `at` is a generator of numbers below 1, by whose seed everything is the same each time.
+// pickScript makes pages with parts that look alike, picks parts of them, changes the pages, and
+// counts what is found. `at` is a generator of numbers below 1, by whose seed everything is the
+// same each time.
 const pickScript = `
 	let seed = 50;
 	const at = () => { seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0; return seed / 2 ** 32; };
@@ -220,13 +261,15 @@ const pickScript = `
 		}
 	return { ...count, lines, missedIn: JSON.stringify(missed) };`
 
-// What a person has picked is found again after changes of many kinds. In its place nothing else is taken for it.
+// What a person has picked is found again after changes of many kinds. In its place nothing else is
+// taken for it.
 func TestShownPicks(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
 	script := ""
 	for name, file := range map[string]string{"anchors": "part.ts", "picker": "pick.ts"} {
-		text, err := bundled("../js/shown/"+file, "../js/node_modules", api.BuildOptions{Format: api.FormatIIFE, GlobalName: name})
+		text, err := bundled("../js/shown/"+file, "../js/node_modules",
+			api.BuildOptions{Format: api.FormatIIFE, GlobalName: name})
 		b.must(err)
 		script += string(text)
 	}
@@ -237,18 +280,21 @@ func TestShownPicks(t *testing.T) {
 	}](b, script+pickScript)
 	t.Logf("of %d parts after changes, %d are found, %d that have gone are not, %d are not found though they are there (%s), and %d are wrong",
 		got.All, got.Right, got.Gone, got.Missed, got.MissedIn, got.Wrong)
-	if there := got.Right + got.Missed; there < 300 || got.Gone < 50 || got.Right*100 < there*85 || got.Wrong*100 > got.All*2 {
+	if there := got.Right + got.Missed; there < 300 || got.Gone < 50 || got.Right*100 < there*85 ||
+		got.Wrong*100 > got.All*2 {
 		t.Errorf("these are wrong:\n%s", strings.Join(got.Lines, "\n"))
 	}
 }
 
-// A person picks a part while an agent runs. Nothing is added before the person has seen the rule and the text, and said
-// yes. Then the agent has the part, on each page of its kind.
+// A person picks a part while an agent runs. Nothing is added before the person has seen the rule
+// and the text, and said yes. Then the agent has the part, on each page of its kind.
 func TestPickedWhileAnAgentRuns(t *testing.T) {
 	t.Parallel()
 	const html = `<!doctype html><title>Run</title><h2>Jobs</h2><table><tr><th>Job<th>Status<tr><td>lint<td id=s91>Succeeded<tr><td>browser<td id=s92>Failed</table>`
 	chromium, url := startChromium(t)
-	s := serve(t, page{also: map[string]string{"/runs/4821": html, "/runs/4822": strings.Replace(html, "Failed", "Waiting", 1)}})
+	s := serve(t,
+		page{also: map[string]string{"/runs/4821": html,
+			"/runs/4822": strings.Replace(html, "Failed", "Waiting", 1)}})
 	b, h := openIn(t, chromium, s), newHome(t)
 	b.navigate(s.URL + "/runs/4821")
 	file, uri := filepath.Join(t.TempDir(), "parts.json"), s.URL+"/.pagewire/parts/browser"
@@ -267,9 +313,12 @@ func TestPickedWhileAnAgentRuns(t *testing.T) {
 			text, failed = string(out), err
 		}()
 		testkit.Eventually(t, "something is picked", func() bool {
-			at := run[[]float64](b, `const box = s92.getBoundingClientRect(); return [box.left + 5, box.top + 5]`)
-			for _, kind := range []input.DispatchMouseEventType{"mouseMoved", "mousePressed", "mouseReleased"} {
-				b.do(chromedp.MouseEvent(kind, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+			at := run[[]float64](b,
+				`const box = s92.getBoundingClientRect(); return [box.left + 5, box.top + 5]`)
+			for _, kind := range []input.DispatchMouseEventType{"mouseMoved", "mousePressed",
+				"mouseReleased"} {
+				b.do(chromedp.MouseEvent(kind, at[0], at[1], chromedp.ButtonLeft,
+					chromedp.ClickCount(1)))
 			}
 			select {
 			case <-ended:
@@ -291,7 +340,8 @@ func TestPickedWhileAnAgentRuns(t *testing.T) {
 	}
 	text, log, err := pick("y\n")
 	const rule = `{"path":"/runs/*","find":[{"row":"browser","column":"Status"}],"as":"text"}`
-	if err != nil || text != "Failed\n" || !log.Has(rule) || !log.Has("agents will read these 7 bytes") || !log.Has("agents have it now") {
+	if err != nil || text != "Failed\n" || !log.Has(rule) ||
+		!log.Has("agents will read these 7 bytes") || !log.Has("agents have it now") {
 		t.Errorf("%q, %v: %s", text, err, log)
 	}
 	a.Shows(uri, s.URL+"/.pagewire/shown")
@@ -300,7 +350,8 @@ func TestPickedWhileAnAgentRuns(t *testing.T) {
 	if _, log, err := pick("y\n"); err == nil || !log.Has("has the part") {
 		t.Errorf("a second part of the name: %v, %s", err, log)
 	}
-	run[any](b, `document.querySelector("tbody").append(document.querySelectorAll("tr")[1]); s92.textContent = "Running"`)
+	run[any](b,
+		`document.querySelector("tbody").append(document.querySelectorAll("tr")[1]); s92.textContent = "Running"`)
 	a.Learns(uri, "Running\n")
 	b.navigate(s.URL + "/runs/4822")
 	a.Learns(uri, "Waiting\n")

@@ -45,8 +45,8 @@ func TestShownForms(t *testing.T) {
 	}
 }
 
-// holdsNoSecret fails if SECRET is in a look at the page, or in one after it has changed, or if that is told. It
-// returns the first look.
+// holdsNoSecret fails if SECRET is in a look at the page, or in one after it has changed, or if
+// that is told. It returns the first look.
 func (b *shownTab) holdsNoSecret(name string) string {
 	b.t.Helper()
 	inWorld[any](b, "await read()")
@@ -77,7 +77,8 @@ func (b *shownTab) holdsNoSecret(name string) string {
 		}
 	}
 	if told != 0 {
-		b.t.Errorf("%s: a change of what nobody sees is told %d times:\n%s\nthen\n%s", name, told, before, after)
+		b.t.Errorf("%s: a change of what nobody sees is told %d times:\n%s\nthen\n%s", name, told,
+			before, after)
 	}
 	return before
 }
@@ -87,7 +88,8 @@ func TestShownAddresses(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<p><a href="/reset?user=ada&token=SECRET&tab=2">Reset</a> <a href="https://ada:SECRET@other.example/?sessionId=SECRET">Other</a>
 		<a href="/cb#access_token=SECRET&x=1">Back</a></p>`, nil)
-	run[any](b.tab, `history.replaceState(0, "", "/page?code=SECRET&state=open&api_key=SECRET#id_token=SECRET")`)
+	run[any](b.tab,
+		`history.replaceState(0, "", "/page?code=SECRET&state=open&api_key=SECRET#id_token=SECRET")`)
 	got := inWorld[string](b, "return read({ links: true })")
 	_, path, _ := strings.Cut(got, "/page")
 	if want := "?code=…&state=open&api_key=…\n[Reset](/reset?user=ada&token=%E2%80%A6&tab=2) [Other](https://other.example/?sessionId=%E2%80%A6) " +
@@ -96,7 +98,8 @@ func TestShownAddresses(t *testing.T) {
 	}
 }
 
-// A password that a button shows stays a secret, also if another element takes its place, and typing it tells nothing.
+// A password that a button shows stays a secret, also if another element takes its place, and
+// typing it tells nothing.
 func TestShownPasswords(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<form><input type=password id=a name=k aria-label=K value=SECRET1></form>
@@ -117,7 +120,8 @@ func TestShownPasswords(t *testing.T) {
 	run[any](b.tab, `a.type = b.type = c.type = "password"`)
 	run[any](b.tab, `a.type = b.type = c.type = "text"; a.value = b.value = c.value = "SECRET4";
 		for (const field of [a, b, c]) field.dispatchEvent(new Event("input", { bubbles: true, composed: true }))`)
-	if told := inWorld[int](b, "await pass(1000); await pass(100_000); return counts.told"); told != 0 {
+	if told := inWorld[int](b,
+		"await pass(1000); await pass(100_000); return counts.told"); told != 0 {
 		t.Errorf("typing a password was told %d times", told)
 	}
 	secret("while it is watched")
@@ -125,7 +129,8 @@ func TestShownPasswords(t *testing.T) {
 	secret("another element of that name in the form")
 }
 
-// Another field that takes the place of a password is secret, and other fields are not, whatever they lack.
+// Another field that takes the place of a password is secret, and other fields are not, whatever
+// they lack.
 func TestShownPasswordsReplaced(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
@@ -144,7 +149,8 @@ func TestShownPasswordsReplaced(t *testing.T) {
 	} {
 		for _, watched := range []string{"true", "false"} {
 			b.shows(c.html)
-			inWorld[any](b, "view.watch("+watched+"); await settle(); await pass(1000); await read()")
+			inWorld[any](b, "view.watch("+watched+
+				"); await settle(); await pass(1000); await read()")
 			run[any](b.tab, c.script)
 			if got := inWorld[string](b, "await pass(1000); return lines()"); got != c.want {
 				t.Errorf("%s, watched %s: got %q, want %q", name, watched, got, c.want)

@@ -15,14 +15,15 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A shownTab is a tab whose page is read by dist/pagewire.shown.js, in a world of its own as a gateway's. A clock there
-// passes only when a test says so.
+// A shownTab is a tab whose page is read by dist/pagewire.shown.js, in a world of its own as a
+// gateway's. A clock there passes only when a test says so.
 type shownTab struct {
 	*tab
 	world runtime.ExecutionContextID
 }
 
-// openShown opens a page that knows nothing of Pagewire. Further documents of its site are in also, by path.
+// openShown opens a page that knows nothing of Pagewire. Further documents of its site are in also,
+// by path.
 func openShown(t *testing.T, html string, also map[string]string) *shownTab {
 	t.Helper()
 	documents := map[string]string{"/page": "<body>" + html}
@@ -48,7 +49,8 @@ func (b *shownTab) enter() {
 	script, err := os.ReadFile(filepath.Join(dist, "pagewire.shown.js"))
 	b.must(err)
 	inWorld[any](b, `
-		// What the reader does is counted: elements whose style it asks for, its pauses, what it listens to, characters of texts, and ranges.
+		// What the reader does is counted: elements whose style it asks for, its pauses, what it
+		// listens to, characters of texts, and ranges.
 		globalThis.counts = { styles: 0, pauses: 0, told: 0, observed: 0, characters: 0, ranges: 0 };
 		// The script must not see these names: it would call what is not counted.
 		const { postMessage } = MessagePort.prototype;
@@ -66,10 +68,12 @@ func (b *shownTab) enter() {
 		EventTarget.prototype.addEventListener = function (...args) { counts.observed++; return addEventListener.apply(this, args); };
 		}
 		`+string(script)+`;
-		// A hidden tab's timers run once a second, or once a minute: nothing waits for them but the clock.
+		// A hidden tab's timers run once a second, or once a minute: nothing waits for them but the
+		// clock.
 		globalThis.browserTimer = globalThis.setTimeout;
 		globalThis.setTimeout = () => { throw new Error("a timer") };
-		// A look takes no time. The longer one takes, the longer the next waits, and on a busy machine that is any time.
+		// A look takes no time. The longer one takes, the longer the next waits, and on a busy
+		// machine that is any time.
 		globalThis.browserNow = performance.now.bind(performance);
 		performance.now = () => 0;
 		globalThis.clock = {
@@ -119,7 +123,8 @@ func (b *shownTab) watches() {
 	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
 }
 
-// told runs a script in the page, and returns how many times a change is told in the second after it.
+// told runs a script in the page, and returns how many times a change is told in the second after
+// it.
 func (b *shownTab) told(script string) int {
 	b.t.Helper()
 	run[any](b.tab, script)
@@ -163,10 +168,13 @@ func TestShownLines(t *testing.T) {
 	// What is read from within a line or within code has no line of ours that is none.
 	b.shows("<p>some # words</p><p>some --- main</p><p>some | a | b |</p><p>some (frame of x)</p><pre>\ncode\n--- in code\ncode</pre><p>end</p><ul><li><pre>1\n- ```\n2</pre></ul><p>last")
 	text := inWorld[string](b, "return read()")
-	for at, want := range map[string]string{"# words": "\\# words\n", "--- main": "\\--- main\n", " --- main": "\\ --- main\n", "| a": "\\| a | b |\n",
-		"(frame": "\\(frame of x)\n", "--- in": "```\n--- in code\n", "code\n```": "```\ncode\n```\n", "end": "end\n", "  2": "```\n  2\n", "last": "last\n"} {
+	for at, want := range map[string]string{"# words": "\\# words\n", "--- main": "\\--- main\n",
+		" --- main": "\\ --- main\n", "| a": "\\| a | b |\n",
+		"(frame": "\\(frame of x)\n", "--- in": "```\n--- in code\n",
+		"code\n```": "```\ncode\n```\n", "end": "end\n", "  2": "```\n  2\n", "last": "last\n"} {
 		from := strings.Index(text, at)
-		if got := inWorld[string](b, fmt.Sprintf("return read({ from: %d })", from)); from < 0 || !strings.HasPrefix(got, want) {
+		if got := inWorld[string](b, fmt.Sprintf("return read({ from: %d })", from)); from < 0 ||
+			!strings.HasPrefix(got, want) {
 			t.Errorf("from %q in\n%s: %q, want %q", at, text, got, want)
 		}
 	}
@@ -178,7 +186,8 @@ func TestShownLines(t *testing.T) {
 	}
 }
 
-// Frames of the same origin are read in place. Frames of others are one line, and so are frames too deep.
+// Frames of the same origin are read in place. Frames of others are one line, and so are frames too
+// deep.
 func TestShownFrames(t *testing.T) {
 	t.Parallel()
 	other := serve(t, page{also: map[string]string{"/other": "<p>SECRET</p>"}})
@@ -204,7 +213,8 @@ func TestShownFrames(t *testing.T) {
 	}
 }
 
-// By document.domain, a page may enter a frame of another origin. What its user has named is the page's.
+// By document.domain, a page may enter a frame of another origin. What its user has named is the
+// page's.
 func TestShownFrameOfOneDomain(t *testing.T) {
 	t.Parallel()
 	const join = `document.domain = "site.localhost"`
@@ -223,7 +233,8 @@ func TestShownFrameOfOneDomain(t *testing.T) {
 	}
 }
 
-// What a closed shadow tree does not show of its host's children is not shown, also where nobody sees the tree.
+// What a closed shadow tree does not show of its host's children is not shown, also where nobody
+// sees the tree.
 func TestShownClosedHosts(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
@@ -246,7 +257,8 @@ func TestShownClosedHosts(t *testing.T) {
 	}
 }
 
-// Where a browser lets an extension see closed shadow trees, they are read and followed, with what is assigned to them.
+// Where a browser lets an extension see closed shadow trees, they are read and followed, with what
+// is assigned to them.
 func TestShownClosedTrees(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<div id=host><b>assigned</b><i>not assigned</i></div>`, nil)

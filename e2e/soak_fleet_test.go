@@ -24,8 +24,8 @@ import (
 
 const fleetOrigin = "https://app.example"
 
-// A soakFleet is two nodes. Agents and webhooks are at the first, which has the store. Pages are at the second, which
-// gets SIGKILL or SIGTERM.
+// A soakFleet is two nodes. Agents and webhooks are at the first, which has the store. Pages are at
+// the second, which gets SIGKILL or SIGTERM.
 type soakFleet struct {
 	s         *soak
 	nodes     [2]*soakNode
@@ -57,9 +57,11 @@ func (s *soak) openFleet() *soakFleet {
 	f.assistant = webhooktest.New("", login.Token("alice", "pages:read pages:events"))
 	t.Cleanup(f.assistant.Close)
 	file, at := filesIn(t, dir), func(name string) string { return filepath.Join(dir, name) }
-	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"), "drain": "2s",
+	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"),
+		"drain":       "2s",
 		"drain-delay": "100ms", "store-key": at("store-key"), "webhook-ca": at("ca"),
-		"webhook-allow": []string{"127.0.0.1/32"}, "issuers": []any{map[string]any{"issuer": login.Name, "jwks": at("keys")}}})
+		"webhook-allow": []string{"127.0.0.1/32"},
+		"issuers":       []any{map[string]any{"issuer": login.Name, "jwks": at("keys")}}})
 	for name, text := range map[string][]byte{"keys": login.Keys(), "secret": []byte("the nodes of the soak\n"),
 		"node.json": config, "store-key": []byte(strings.Repeat("k", 40)), "ca": f.assistant.CA} {
 		file(name, text)
@@ -128,8 +130,8 @@ func (f *soakFleet) subscribe() error {
 	return err
 }
 
-// live changes the pages, ten times a second in all. When a webhook wakes the assistant, live reads as the assistant
-// until it has an answer, since the page's node may have been replaced.
+// live changes the pages, ten times a second in all. When a webhook wakes the assistant, live reads
+// as the assistant until it has an answer, since the page's node may have been replaced.
 func (f *soakFleet) live() {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

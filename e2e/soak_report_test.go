@@ -29,7 +29,8 @@ type soakReport struct {
 	samplesOf                                           []soakSample
 }
 
-// A soakSample is the state at a time. Staleness is in ms, of the changes that agents learned since the last sample.
+// A soakSample is the state at a time. Staleness is in ms, of the changes that agents learned since
+// the last sample.
 type soakSample struct {
 	Seconds            float64
 	Wrong, Lost, Stuck int
@@ -53,7 +54,8 @@ func (r *soakReport) count(what *int) {
 
 func (r *soakReport) finds(what *int, format string, args ...any) {
 	r.count(what)
-	r.t.Errorf("after %v: "+format, append([]any{time.Since(r.began).Round(time.Second)}, args...)...)
+	r.t.Errorf("after %v: "+format,
+		append([]any{time.Since(r.began).Round(time.Second)}, args...)...)
 }
 
 func (r *soakReport) did(what string) {
@@ -114,10 +116,12 @@ func (s *soak) sample(h userHome) {
 		one.Processes = append(one.Processes, p)
 	}
 	for i, n := range s.fleet.nodes {
-		one.Processes = append(one.Processes, soakProcess{PID: int(n.pid.Load()), Kind: fmt.Sprint("pagewire-node ", i),
-			Goroutines: goroutines(testkit.Metrics(n.admin, ""))})
+		one.Processes = append(one.Processes,
+			soakProcess{PID: int(n.pid.Load()), Kind: fmt.Sprint("pagewire-node ", i),
+				Goroutines: goroutines(testkit.Metrics(n.admin, ""))})
 	}
-	one.Processes = slices.DeleteFunc(one.Processes, func(p soakProcess) bool { return !running(p.PID) })
+	one.Processes = slices.DeleteFunc(one.Processes,
+		func(p soakProcess) bool { return !running(p.PID) })
 	for i := range one.Processes {
 		p := &one.Processes[i]
 		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID))
@@ -130,7 +134,8 @@ func (s *soak) sample(h userHome) {
 	}
 	s.guard.Lock()
 	defer s.guard.Unlock()
-	one.Wrong, one.Lost, one.Stuck, one.Reads, one.Changes = s.wrong, s.lost, s.stuck, s.reads, s.changes
+	one.Wrong, one.Lost, one.Stuck, one.Reads, one.Changes = s.wrong, s.lost, s.stuck, s.reads,
+		s.changes
 	one.StaleP50, one.StaleP99 = soakQuantile(s.staleness, 0.5), soakQuantile(s.staleness, 0.99)
 	s.staleness = nil
 	s.samplesOf = append(s.samplesOf, one)
@@ -162,7 +167,8 @@ func slope(x, y []float64) float64 {
 // write prints the table, and writes the samples into bin/soak/.
 func (s *soak) write(seed uint64) {
 	dir := "../bin/soak"
-	text, err := json.MarshalIndent(map[string]any{"seed": seed, "operations": s.ops, "samples": s.samplesOf}, "", " ")
+	text, err := json.MarshalIndent(map[string]any{"seed": seed, "operations": s.ops,
+		"samples": s.samplesOf}, "", " ")
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)
 	}
@@ -187,30 +193,38 @@ func (s *soak) write(seed uint64) {
 				lives[p.Kind][p.PID] = l
 			}
 			l.hours, l.mb = append(l.hours, one.Seconds/3600), append(l.mb, p.MB)
-			l.fds, l.goroutines = append(l.fds, float64(p.Descriptors)), append(l.goroutines, float64(p.Goroutines))
+			l.fds, l.goroutines = append(l.fds, float64(p.Descriptors)),
+				append(l.goroutines, float64(p.Goroutines))
 		}
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "%d changes, %d reads answered, %d that were not, %d times settled; %v\n", s.changes, s.reads,
+	fmt.Fprintf(&table, "%d changes, %d reads answered, %d that were not, %d times settled; %v\n",
+		s.changes, s.reads,
 		s.failed, s.settled, s.ops)
-	fmt.Fprintf(&table, "%d wrong answers, %d lost last states, %d stuck requests\n", s.wrong, s.lost, s.stuck)
+	fmt.Fprintf(&table, "%d wrong answers, %d lost last states, %d stuck requests\n", s.wrong,
+		s.lost, s.stuck)
 	fmt.Fprintf(&table, "%-24s %6s %8s %6s %6s   %s\n", "kind", "were", "most MB", "fds", "gorout",
 		"of the longest lives: minutes, MB an hour behind the first third")
 	for _, kind := range slices.Sorted(maps.Keys(lives)) {
 		var mb, fds, gor []float64
-		longest := slices.SortedFunc(maps.Values(lives[kind]), func(a, b *life) int { return len(b.mb) - len(a.mb) })
+		longest := slices.SortedFunc(maps.Values(lives[kind]),
+			func(a, b *life) int { return len(b.mb) - len(a.mb) })
 		for _, l := range longest {
-			mb, fds, gor = append(mb, slices.Max(l.mb)), append(fds, slices.Max(l.fds)), append(gor, slices.Max(l.goroutines))
+			mb, fds, gor = append(mb, slices.Max(l.mb)), append(fds, slices.Max(l.fds)),
+				append(gor, slices.Max(l.goroutines))
 		}
-		fmt.Fprintf(&table, "%-24s %6d %8.1f %6.0f %6.0f  ", kind, len(longest), slices.Max(mb), slices.Max(fds),
+		fmt.Fprintf(&table, "%-24s %6d %8.1f %6.0f %6.0f  ", kind, len(longest), slices.Max(mb),
+			slices.Max(fds),
 			slices.Max(gor))
 		for _, l := range longest[:min(3, len(longest))] {
 			from := len(l.mb) / 3
-			fmt.Fprintf(&table, " %.1f: %+.1f;", (l.hours[len(l.hours)-1]-l.hours[0])*60, slope(l.hours[from:], l.mb[from:]))
+			fmt.Fprintf(&table, " %.1f: %+.1f;", (l.hours[len(l.hours)-1]-l.hours[0])*60,
+				slope(l.hours[from:], l.mb[from:]))
 		}
 		table.WriteString("\n")
 	}
-	fmt.Fprintf(&table, "staleness of 5 s each: median of p50 %.0f ms, median of p99 %.0f ms, worst p99 %.0f ms\n",
+	fmt.Fprintf(&table,
+		"staleness of 5 s each: median of p50 %.0f ms, median of p99 %.0f ms, worst p99 %.0f ms\n",
 		soakQuantile(p50, 0.5), soakQuantile(p99, 0.5), soakQuantile(p99, 1))
 	s.t.Log("\n" + table.String())
 }

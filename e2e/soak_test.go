@@ -2,9 +2,9 @@
 
 package e2e
 
-// A user's whole day in some minutes. Tabs, agents and a daemon come and go, with all transports, next to a fleet
-// (soak_fleet_test.go), while soak_report_test.go measures. The rules have their own tests. This test looks for faults
-// that appear only after thousands of steps, and for growth.
+// A user's whole day in some minutes. Tabs, agents and a daemon come and go, with all transports,
+// next to a fleet (soak_fleet_test.go), while soak_report_test.go measures. The rules have their
+// own tests. This test looks for faults that appear only after thousands of steps, and for growth.
 
 import (
 	"context"
@@ -32,7 +32,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// The tabs of each kind, and the resources of each tab. A tab changes one in each pause: 50 changes a second.
+// The tabs of each kind, and the resources of each tab. A tab changes one in each pause: 50 changes
+// a second.
 const (
 	ownTabs, extensionTabs, launchedTabs = 12, 4, 4
 	resourcesOfATab                      = 10
@@ -40,9 +41,9 @@ const (
 	soakAgents                           = 10
 )
 
-// soakPage changes a resource whenever its server says so, because a browser throttles the timers of hidden tabs.
-// Counts begin with the time, so those of the next document are higher. The page sends its state to its server: agents
-// must hold the same.
+// soakPage changes a resource whenever its server says so, because a browser throttles the timers
+// of hidden tabs. Counts begin with the time, so those of the next document are higher. The page
+// sends its state to its server: agents must hold the same.
 const soakPage = `
 	const tab = new URL(location).searchParams.get("tab"), born = Date.now(), uris = [], state = {};
 	for (let i = 0; i < 10; i++) {
@@ -172,8 +173,9 @@ func (s *soak) closeTab() {
 	}
 }
 
-// load loads a URL into a tab. A browser that does not answer for two minutes ends the soak: one was silent for 27. The
-// bound is not for the opening of the tab, because chromedp reads a tab's events under the context of its first action.
+// load loads a URL into a tab. A browser that does not answer for two minutes ends the soak: one
+// was silent for 27. The bound is not for the opening of the tab, because chromedp reads a tab's
+// events under the context of its first action.
 func load(tab context.Context, url string) error {
 	if err := chromedp.Do(tab); err != nil {
 		return err
@@ -226,7 +228,8 @@ func (s *soak) openAgent(program string, args ...string) *soakAgent {
 }
 
 func (s *soak) follows(agent *testkit.Agent) *soakAgent {
-	a := &soakAgent{Agent: agent, s: s, over: make(chan struct{}), watched: map[string]bool{}, seen: map[string]int64{},
+	a := &soakAgent{Agent: agent, s: s, over: make(chan struct{}), watched: map[string]bool{},
+		seen: map[string]int64{},
 		held: map[string]string{}}
 	go func() {
 		for {
@@ -243,7 +246,8 @@ func (s *soak) follows(agent *testkit.Agent) *soakAgent {
 
 var soakText = regexp.MustCompile(`^(\S+) is (\d+) at (\d+)$`)
 
-// look reads a URI, and reports a wrong answer. A read may fail while its page or the daemon is being replaced.
+// look reads a URI, and reports a wrong answer. A read may fail while its page or the daemon is
+// being replaced.
 func (a *soakAgent) look(uri string, told bool) bool {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -310,7 +314,8 @@ func (a *soakAgent) watch() {
 	}
 	for end := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithDeadline(context.Background(), end)
-		err := a.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) // the next daemon may not have its page yet
+		// the next daemon may not have its page yet
+		err := a.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 		cancel()
 		if err == nil {
 			break
@@ -374,7 +379,8 @@ func (s *soak) signalDaemons(signal syscall.Signal) {
 	}
 }
 
-// killCore kills the core in a page, which ends the agent in that page. The next agent finds the same resources.
+// killCore kills the core in a page, which ends the agent in that page. The next agent finds the
+// same resources.
 func (s *soak) killCore() {
 	s.did("core killed")
 	ctx, cancel := context.WithTimeout(s.coreTab.ctx, testkit.Patience)
@@ -400,7 +406,8 @@ func (s *soak) killCore() {
 	}
 }
 
-// revoke takes a site's permission in the extension's popup, and gives it again. No agent reads meanwhile.
+// revoke takes a site's permission in the extension's popup, and gives it again. No agent reads
+// meanwhile.
 func (s *soak) revoke() {
 	s.did("site revoked, and allowed")
 	origin := s.kinds["extension"].URL
@@ -413,7 +420,8 @@ func (s *soak) revoke() {
 			if b.kind != "extension" {
 				continue
 			}
-			testkit.Eventually(s.t, "a page that is revoked is gone", func() bool { return !a.Offers(uri(b)) })
+			testkit.Eventually(s.t, "a page that is revoked is gone",
+				func() bool { return !a.Offers(uri(b)) })
 			if text, err := a.Read(uri(b)); err == nil {
 				s.finds(&s.wrong, "behind the revocation an agent reads %q", text)
 			}
@@ -462,7 +470,8 @@ func (s *soak) settle() {
 		s.mu.Unlock()
 	}()
 	lacks := ""
-	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); time.Now().
+		Before(end); time.Sleep(50 * time.Millisecond) {
 		if lacks = s.lacks(); lacks == "" {
 			lacks = s.fleet.lacks()
 		}
@@ -492,7 +501,8 @@ func (s *soak) lacks() string {
 		defer a.mu.Unlock()
 		for uri := range a.watched {
 			if a.held[uri] != s.truth[uri] {
-				return fmt.Sprintf("agent %d, which speaks %s, holds %q of %q", i, a.InitializeResult().ProtocolVersion,
+				return fmt.Sprintf("agent %d, which speaks %s, holds %q of %q", i,
+					a.InitializeResult().ProtocolVersion,
 					a.held[uri], s.truth[uri])
 			}
 		}
@@ -500,7 +510,8 @@ func (s *soak) lacks() string {
 	return ""
 }
 
-// TestSoak fails at a wrong answer, a lost last state or a stuck request, and if anything is left of it at the end.
+// TestSoak fails at a wrong answer, a lost last state or a stuck request, and if anything is left
+// of it at the end.
 func TestSoak(t *testing.T) {
 	minutes, err := strconv.ParseFloat(os.Getenv("MINUTES"), 64)
 	if err != nil {
@@ -512,7 +523,8 @@ func TestSoak(t *testing.T) {
 		newer: filepath.Join(t.TempDir(), "pagewire")}
 	s.h.ctx = context.Background() // for as many minutes as it takes
 	s.soakReport = &soakReport{t: t, began: time.Now(), ops: map[string]int{}}
-	build := testcmd.Command("go", "build", "-tags", "pagewire_assets", "-ldflags", "-X main.version=9.0.0", "-o", s.newer,
+	build := testcmd.Command("go", "build", "-tags", "pagewire_assets", "-ldflags",
+		"-X main.version=9.0.0", "-o", s.newer,
 		"github.com/pagewire/pagewire/bridge/cmd/pagewire")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -523,11 +535,13 @@ func TestSoak(t *testing.T) {
 	s.served("extension", "")
 	s.served("launched", "")
 	for n := range 3 {
-		s.served(fmt.Sprint("own ", n), `<script src="/pagewire.js" data-gateway="ws://`+s.h.hub+`"></script>`)
+		s.served(fmt.Sprint("own ", n), `<script src="/pagewire.js" data-gateway="ws://`+s.h.hub+
+			`"></script>`)
 	}
 	first := s.x.tab(s.kinds["extension"].URL + "/?tab=0")
 	s.x.allow(s.kinds["extension"].URL)
-	_ = chromedp.Cancel(first.ctx) // nothing reads its events after tabTime, and then the events of all tabs wait
+	// nothing reads its events after tabTime, and then the events of all tabs wait
+	_ = chromedp.Cancel(first.ctx)
 	for range extensionTabs {
 		s.openTab("extension")
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// firstSigns are the first messages of an agent in the page, by kind; each leads to a session that lists.
+// firstSigns are the first messages of an agent in the page, by kind; each leads to a session that
+// lists.
 var firstSigns = map[string]string{
 	"connect": `
 		const transport = pagewire.connect();
@@ -32,7 +33,8 @@ var firstSigns = map[string]string{
 const initialize = `{ jsonrpc: "2.0", id: 1, method: "initialize", params: {
 	protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } } }`
 
-// The server holds the loader back until the wasm is requested: fetching one after the other would wait for ever.
+// The server holds the loader back until the wasm is requested: fetching one after the other would
+// wait for ever.
 func TestTheFirstSignOfAnAgentFetchesBothFiles(t *testing.T) {
 	t.Parallel()
 	for name, sign := range firstSigns {
@@ -64,7 +66,8 @@ func TestTheFirstSignOfAnAgentFetchesBothFiles(t *testing.T) {
 	}
 }
 
-// A message that an agent sends before the core exists is answered in the turn in which the core is ready.
+// A message that an agent sends before the core exists is answered in the turn in which the core is
+// ready.
 func TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// field is a page whose input is a resource, registered by an inline script immediately after the script tag.
+// field is a page whose input is a resource, registered by an inline script immediately after the
+// script tag.
 var field = page{script: `
 	const uri = location.origin + "/state/field";
 	navigator.modelContext.registerResource({
@@ -47,8 +48,8 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// 10,000 notifications in one loop are two messages to a subscriber: the first at once, and one after the last change.
-// Without a subscriber there is no message.
+// 10,000 notifications in one loop are two messages to a subscriber: the first at once, and one
+// after the last change. Without a subscriber there is no message.
 func TestNotifyLoop(t *testing.T) {
 	t.Parallel()
 	each(t, eras, func(t *testing.T, era era) {

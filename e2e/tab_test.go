@@ -93,9 +93,11 @@ func launchChromium(t *testing.T, m mode) (context.Context, func()) {
 	return launchChromium(t, m)
 }
 
-const withWebMCP, withoutWebMCP = "--enable-features=WebMCP", "--disable-features=WebMCP,WebMCPTesting"
+const withWebMCP, withoutWebMCP = "--enable-features=WebMCP",
+	"--disable-features=WebMCP,WebMCPTesting"
 
-// hasWebMCP reports whether a browser has WebMCP of its own. It tries, because no version number says so.
+// hasWebMCP reports whether a browser has WebMCP of its own. It tries, because no version number
+// says so.
 func hasWebMCP(t *testing.T, ctx context.Context) (has bool) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -127,8 +129,8 @@ func TestBrowserThatHasWebMCPAlready(t *testing.T) {
 	}
 }
 
-// startChromium starts a browser of the test's own, and returns the URL by which other programs can also drive it. The
-// context is for openIn.
+// startChromium starts a browser of the test's own, and returns the URL by which other programs can
+// also drive it. The context is for openIn.
 func startChromium(t *testing.T, flags ...string) (ctx context.Context, url string) {
 	t.Helper()
 	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0", Flags: flags})
@@ -229,7 +231,8 @@ func (b *tab) logs(of string) {
 	testkit.State(b.t, of+" and its console", func() string {
 		shown := "it is not there any more"
 		if b.ctx.Err() == nil {
-			shown, _ = try[string](b, "return location.href + ' ' + document.readyState + ': ' + document.body?.innerText.slice(0, 1000)")
+			shown, _ = try[string](b,
+				"return location.href + ' ' + document.readyState + ': ' + document.body?.innerText.slice(0, 1000)")
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -254,7 +257,8 @@ func TestTabTellsWhatItsPageWrites(t *testing.T) {
 	b.mu.Lock()
 	b.uncaught = true
 	b.mu.Unlock()
-	if _, err := try[any](b, `throw new Error("a reason")`); err == nil || !strings.Contains(err.Error(), "a reason") {
+	if _, err := try[any](b, `throw new Error("a reason")`); err == nil ||
+		!strings.Contains(err.Error(), "a reason") {
 		t.Errorf("a script that throws: %v", err)
 	}
 	run[any](b, `
@@ -305,7 +309,8 @@ func try[T any](b *tab, body string) (v T, err error) {
 	return v, err
 }
 
-// expectations runs a body with expect(what, got, want) and expectPart in the page, and reports its failures.
+// expectations runs a body with expect(what, got, want) and expectPart in the page, and reports its
+// failures.
 func (b *tab) expectations(body string) {
 	b.t.Helper()
 	for what, detail := range run[map[string]any](b, "const { expect, expectPart } = agent; "+body+"; return agent.takeUnexpected()") {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// polyfill is @mcp-b's polyfill of WebMCP's API, without its server: it has registerTool, and no resources.
+// polyfill is @mcp-b's polyfill of WebMCP's API, without its server: it has registerTool, and no
+// resources.
 func polyfill(t *testing.T) string { return inline(t, "webmcp-polyfill") }
 
 // inline returns a script of @mcp-b as an inline script.
@@ -18,7 +19,9 @@ func inline(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	// Escaped for the HTML parser: neither tag may end the script, or begin one inside it.
-	return "<script>" + strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").Replace(string(text)) +
+	return "<script>" +
+		strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").
+			Replace(string(text)) +
 		"</script>"
 }
 
@@ -32,15 +35,17 @@ func toolModes(t *testing.T) []toolMode {
 		func(m toolMode) mode { return m.mode })
 }
 
-// allToolModes adds the modes in which Pagewire brings registerTool: it came first, and polyfills step aside.
+// allToolModes adds the modes in which Pagewire brings registerTool: it came first, and polyfills
+// step aside.
 func allToolModes(t *testing.T) []toolMode {
 	const tag = `<script src="/pagewire.js"></script>`
-	return append(toolModes(t), toolMode{noFlag, "", tag}, toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
+	return append(toolModes(t), toolMode{noFlag, "", tag},
+		toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
 		toolMode{mode{name: "mcp-b after"}, "", tag + globalServer(t)})
 }
 
-// tooling calls the tools of the page as an agent of the browser does, by executeTool. Its input was a string in the
-// draft that the polyfill follows.
+// tooling calls the tools of the page as an agent of the browser does, by executeTool. Its input
+// was a string in the draft that the polyfill follows.
 const tooling = `
 	const names = async () => (await document.modelContext.getTools()).map((t) => t.name).sort();
 	const call = async (name, input = {}, options) => {
@@ -101,16 +106,16 @@ func TestProjectedTools(t *testing.T) {
 	})
 }
 
-// Waiting: ended by the change, by a change since the given revision, at the timeout, and by its signal. The tool does
-// not depend on the provider of registerTool: see TestProjectedTools.
+// Waiting: ended by the change, by a change since the given revision, at the timeout, and by its
+// signal. The tool does not depend on the provider of registerTool: see TestProjectedTools.
 func TestWaitTool(t *testing.T) {
 	t.Parallel()
 	open(t, noFlag, serve(t, page{script: tooling + `
 		const context = document.modelContext;
 		for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`})).expectations(`
 		const { revision } = await call("resources_list");
-		// The clock starts before what it measures: a page may rest between two statements. None may answer before there
-		// is a reason to.
+		// The clock starts before what it measures: a page may rest between two statements. None
+		// may answer before there is a reason to.
 		const takes = async (what, want, least, begin) => {
 			const start = performance.now(), { updated, isError } = await begin(), took = performance.now() - start;
 			expect(what, isError ? "an error" : updated.map((uri) => uri.slice(location.origin.length)).sort(), want);
@@ -122,8 +127,8 @@ func TestWaitTool(t *testing.T) {
 		await takes("other", [], 140, () => call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
 		await takes("since now", [], 140, () => call("resources_wait", { timeoutMs: 150 }));
 		await takes("another page's", ["/b"], 0, () => call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
-		// A wait from now on is not told of earlier changes, and the call may take longer than any time to
-		// get there.
+		// A wait from now on is not told of earlier changes, and the call may take longer than any
+		// time to get there.
 		const meanwhile = async (f, what, want, least, begin) => { let again; await takes(what, want, least, () => { again = setInterval(f, 100); return begin(); }); clearInterval(again); };
 		const burst = () => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); };
 		await meanwhile(burst, "burst", ["/a", "/b"], 90, () => call("resources_wait", {}));
@@ -137,7 +142,8 @@ func TestWaitTool(t *testing.T) {
 	`)
 }
 
-// Content scripts have another world: only an event on document.modelContext reaches them, with only the URI.
+// Content scripts have another world: only an event on document.modelContext reaches them, with
+// only the URI.
 func TestHint(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
@@ -206,7 +212,8 @@ func TestPageTools(t *testing.T) {
 	}
 }
 
-// If the browser has no registerTool, getTools and executeTool, Pagewire's behave as the browser's do.
+// If the browser has no registerTool, getTools and executeTool, Pagewire's behave as the browser's
+// do.
 func TestToolMethods(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
@@ -277,8 +284,8 @@ func TestToolMethods(t *testing.T) {
 	})
 }
 
-// The page layer's list of tools is complete if it needs several pages: by number, by size, and while listed resources
-// come and go.
+// The page layer's list of tools is complete if it needs several pages: by number, by size, and
+// while listed resources come and go.
 func TestToolListPages(t *testing.T) {
 	t.Parallel()
 	open(t, noFlag, serve(t, page{script: tooling})).expectations(`
@@ -292,8 +299,8 @@ func TestToolListPages(t *testing.T) {
 			for (const { uri } of page.resources) seen.set(uri, (seen.get(uri) ?? 0) + 1);
 			expect("a page above the limit", JSON.stringify(page).length > 1_200_000, false);
 			if ((cursor = page.nextCursor) === undefined) break;
-			// Of those that have been listed two go, and one of them comes again; what else is there has to be
-			// listed.
+			// Of those that have been listed two go, and one of them comes again; what else is
+			// there has to be listed.
 			for (const n of [2 * cursors, 2 * cursors + 1]) document.modelContext.unregisterResource(at("small" + n));
 			add("small" + 2 * cursors);
 		}
@@ -304,7 +311,8 @@ func TestToolListPages(t *testing.T) {
 	`)
 }
 
-// The model context that Pagewire brings has WebMCP's events and their handlers, all hints, outputSchema and exposedTo.
+// The model context that Pagewire brings has WebMCP's events and their handlers, all hints,
+// outputSchema and exposedTo.
 func TestOwnModelContext(t *testing.T) {
 	t.Parallel()
 	open(t, noFlag, serve(t, page{})).expectations(`

@@ -15,9 +15,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge with our module, and
-// a real server. js/test/views has the tests of the rules, and of each row of the proposal's security table. Here they
-// meet the code of others.
+// MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge
+// with our module, and a real server. js/test/views has the tests of the rules, and of each row of
+// the proposal's security table. Here they meet the code of others.
 
 const live = "data://metrics/live"
 
@@ -51,7 +51,8 @@ func (s viewServer) change(t *testing.T, uri string) {
 // needViews installs nothing: it fails with instructions if a package of the tests is missing.
 func needViews(t *testing.T) {
 	t.Helper()
-	if _, err := os.Stat("views/node_modules/@modelcontextprotocol/ext-apps/package.json"); err != nil {
+	if _, err := os.Stat(
+		"views/node_modules/@modelcontextprotocol/ext-apps/package.json"); err != nil {
 		t.Fatalf("%v: run make test-browser, or npm ci in e2e/views", err)
 	}
 }
@@ -88,7 +89,8 @@ func openHost(t *testing.T, s viewServer, era era) *tab {
 	t.Helper()
 	bundleViews(t)
 	b := open(t, noFlag, serve(t, page{
-		all: true, headers: map[string]string{"Access-Control-Allow-Origin": "*"}, // the frames are of an opaque origin
+		// the frames are of an opaque origin
+		all: true, headers: map[string]string{"Access-Control-Allow-Origin": "*"},
 		tag: `<script type=module>globalThis.host = await import("/host.js")</script>`,
 		also: map[string]string{
 			"/view.html": `<body><script type=module src=/view.js></script>`,
@@ -98,16 +100,20 @@ func openHost(t *testing.T, s viewServer, era era) *tab {
 				addEventListener("load", () => report({ state: "loaded" }));
 			</script>`,
 		},
-		scripts: map[string]string{"/host.js": string(viewPages.host), "/view.js": string(viewPages.view)},
+		scripts: map[string]string{"/host.js": string(viewPages.host),
+			"/view.js": string(viewPages.view)},
 	}))
-	run[any](b, fmt.Sprintf(`await agent.until(() => globalThis.host); await host.connect(%q, %q)`, s.url+"/mcp", era))
+	run[any](b,
+		fmt.Sprintf(`await agent.until(() => globalThis.host); await host.connect(%q, %q)`, s.url+
+			"/mcp", era))
 	return b
 }
 
 // held returns the subscriptions or streams that a server holds for us.
 func (c counts) held() int { return c.Subscriptions + c.Streams }
 
-// The whole story, with none of our code in the View: it subscribes, is notified, reads, and is torn down.
+// The whole story, with none of our code in the View: it subscribes, is notified, reads, and is
+// torn down.
 func TestViewsSubscribe(t *testing.T) {
 	t.Parallel()
 	each(t, eras, func(t *testing.T, era era) {
@@ -118,7 +124,8 @@ func TestViewsSubscribe(t *testing.T) {
 			expectPart("the View sees", await host.inView("v", "return app.getHostCapabilities()"), '"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}');
 			await host.inView("v", 'app.setNotificationHandler("notifications/resources/updated", ({ params }) => report({ told: params.uri }))');
 			const subscribe = (uri) => host.inView("v", "return app.request({ method: 'resources/subscribe', params: { uri: '" + uri + "' } })");
-			// The host says -32002, as the channel is of the legacy era; the App's SDK makes that -32602.
+			// The host says -32002, as the channel is of the legacy era; the App's SDK makes that
+			// -32602.
 			expect("what the server does not offer", await subscribe("data://nowhere").catch(({ message }) => message), '[-32602,"Resource not found",{"uri":"data://nowhere"}]');
 			await subscribe("` + live + `");
 		`)
@@ -137,9 +144,9 @@ func TestViewsSubscribe(t *testing.T) {
 	})
 }
 
-// A frame goes to a document that is no App: the App's watches are released, and the document gets no message. An App
-// that comes after it, or is reloaded, continues. The App greets its host before its document has loaded, or long
-// after.
+// A frame goes to a document that is no App: the App's watches are released, and the document gets
+// no message. An App that comes after it, or is reloaded, continues. The App greets its host before
+// its document has loaded, or long after.
 func TestViewsNavigate(t *testing.T) {
 	t.Parallel()
 	s := typescriptServer(t)
@@ -151,7 +158,9 @@ func TestViewsNavigate(t *testing.T) {
 		version++
 		s.change(t, live)
 		for _, v := range views {
-			run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v, version))
+			run[any](b,
+				fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v,
+					version))
 		}
 	}
 	watched := func(views int) {
@@ -189,12 +198,16 @@ func TestViewsNavigate(t *testing.T) {
 
 	// Documents that are no Apps, one after the other.
 	for name := range apps {
-		run[any](b, fmt.Sprintf(`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
+		run[any](b,
+			fmt.Sprintf(
+				`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
 	}
 	shown("stays")
 	watched(1)
 	for name := range apps {
-		run[any](b, fmt.Sprintf(`await host.navigate(%q, (frame) => (frame.src = "/other.html?again"))`, name))
+		run[any](b,
+			fmt.Sprintf(`await host.navigate(%q, (frame) => (frame.src = "/other.html?again"))`,
+				name))
 	}
 	shown("stays")
 	for name := range apps {
@@ -212,17 +225,19 @@ func TestViewsNavigate(t *testing.T) {
 
 	run[any](b,
 		`for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
-	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	testkit.Eventually(t, "nothing is left at the server",
+		func() bool { return s.counts(t).held() == 0 })
 }
 
-// The connection to the server is lost, and a new one follows: the Views' resources are watched again, and the changes
-// in between are shown.
+// The connection to the server is lost, and a new one follows: the Views' resources are watched
+// again, and the changes in between are shown.
 func TestViewsOutliveTheConnection(t *testing.T) {
 	t.Parallel()
 	each(t, eras, func(t *testing.T, era era) {
 		s := typescriptServer(t)
 		b := openHost(t, s, era)
-		run[any](b, `await host.open("v", "watch=`+live+`"); await host.until(() => host.seen("v").length); await host.client.close()`)
+		run[any](b, `await host.open("v", "watch=`+live+
+			`"); await host.until(() => host.seen("v").length); await host.client.close()`)
 		s.change(t, live)
 		run[any](b, fmt.Sprintf(`
 			await host.sleep(50);
@@ -234,7 +249,8 @@ func TestViewsOutliveTheConnection(t *testing.T) {
 	})
 }
 
-// A host without AppBridge, and a View without App: plain messages, and other people's names for them.
+// A host without AppBridge, and a View without App: plain messages, and other people's names for
+// them.
 func TestViewsOfAPlainHost(t *testing.T) {
 	t.Parallel()
 	s := typescriptServer(t)
@@ -285,11 +301,12 @@ func TestViewsOfAPlainHost(t *testing.T) {
 			'resources/read {"contents":[{"uri":"data://table","mimeType":"application/json","text":"{\\"version\\":1}"}]}',
 		]);
 	`, s.url))
-	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	testkit.Eventually(t, "nothing is left at the server",
+		func() bool { return s.counts(t).held() == 0 })
 }
 
-// A frame that is gone, however it went, leaves no subscription, also if it was attached before it was in the document
-// and lived shorter than a second.
+// A frame that is gone, however it went, leaves no subscription, also if it was attached before it
+// was in the document and lived shorter than a second.
 func TestViewsThatAreGone(t *testing.T) {
 	t.Parallel()
 	s := typescriptServer(t)
@@ -341,11 +358,12 @@ func TestViewsThatAreGone(t *testing.T) {
 			views.close?.();
 		}
 	`)
-	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	testkit.Eventually(t, "nothing is left at the server",
+		func() bool { return s.counts(t).held() == 0 })
 }
 
-// Frames that are removed at any moment of their life leave nothing: before their document has come, while it makes its
-// handshake, while it subscribes, and later.
+// Frames that are removed at any moment of their life leave nothing: before their document has
+// come, while it makes its handshake, while it subscribes, and later.
 func TestViewsRemovedAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	each(t, eras, func(t *testing.T, era era) {
@@ -384,11 +402,13 @@ func TestViewsRemovedAtAnyMoment(t *testing.T) {
 			const { views, subscriptions, watched, upstream, streams, pending } = all[0].stats();
 			expect("what is left", [views, subscriptions, watched, upstream, streams, pending], [0, 0, 0, 0, 0, 0]);
 		`)
-		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+		testkit.Eventually(t, "nothing is left at the server",
+			func() bool { return s.counts(t).held() == 0 })
 	})
 }
 
-// Demo 5: three Views are live with subscriptions. Each state that they show costs one call. With polling it costs more.
+// Demo 5: three Views are live with subscriptions. Each state that they show costs one call. With
+// polling it costs more.
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)

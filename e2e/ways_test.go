@@ -9,8 +9,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A page that has found the gateway itself gets the extension's way too, loses it and gets it back. It is listed once
-// all the time, and its subscriber is told of each change.
+// A page that has found the gateway itself gets the extension's way too, loses it and gets it back.
+// It is listed once all the time, and its subscriber is told of each change.
 func TestWaysOfADocument(t *testing.T) {
 	t.Parallel()
 	for name, tag := range map[string]string{
@@ -21,14 +21,18 @@ func TestWaysOfADocument(t *testing.T) {
 			h := newHome(t)
 			agent := h.serve(t)
 			x := extend(t, h, true)
-			s := serve(t, page{tag: strings.Replace(tag, "GATEWAY", "ws://"+h.hub, 1), script: counting})
+			s := serve(t,
+				page{tag: strings.Replace(tag, "GATEWAY", "ws://"+h.hub, 1), script: counting})
 			p, uri, n := x.tab(s.URL), s.URL+"/count", 0
-			testkit.Eventually(t, "the page connects by itself", func() bool { return agent.Offers(uri) })
+			testkit.Eventually(t, "the page connects by itself",
+				func() bool { return agent.Offers(uri) })
 			agent.Watch(uri)
 			lists := func(way, log string, times int) {
 				t.Helper()
-				testkit.Eventually(t, way, func() bool { return strings.Count(h.log(), log) == times })
-				if uris := agent.URIs(); len(uris) != 1 || strings.Count(h.log(), "page attached") != 1 {
+				testkit.Eventually(t, way,
+					func() bool { return strings.Count(h.log(), log) == times })
+				if uris := agent.URIs(); len(uris) != 1 ||
+					strings.Count(h.log(), "page attached") != 1 {
 					t.Errorf("%s: the agent's list is %q", way, uris)
 				}
 				n++

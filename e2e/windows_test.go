@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// guest is a document that connects to the window `host` with a port, and reports its reads and notifications to it.
+// guest is a document that connects to the window `host` with a port, and reports its reads and
+// notifications to it.
 const guest = `<script src=%s/agent.js></script><script>
 	const host = window.opener ?? parent;
 	(async () => {
@@ -27,8 +28,9 @@ const change = `
 	navigator.modelContext.notifyResourceUpdated(uri);
 	await agent.until(() => heard.length === 2);`
 
-// The windows that a page serves: frames of its own origin, a window that it has opened, and frames of another origin
-// that it lists. TestEnvelopeIsStrict has an unlisted one. When a window closes, nothing of it is left.
+// The windows that a page serves: frames of its own origin, a window that it has opened, and frames
+// of another origin that it lists. TestEnvelopeIsStrict has an unlisted one. When a window closes,
+// nothing of it is left.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	guests := map[string]string{"/guest": fmt.Sprintf(guest, ""), "/other": "other"}
@@ -40,15 +42,17 @@ func TestWindows(t *testing.T) {
 		"a frame that goes elsewhere": {"", "/guest", `frame.src = "/other"`},
 		"an opened window":            {"", "", `opened.close()`},
 		"a frame of an origin that the tag lists": {
-			fmt.Sprintf(`<script src="/pagewire.js" data-origins="https://x.test %s"></script>`, other), other + "/guest",
+			fmt.Sprintf(`<script src="/pagewire.js" data-origins="https://x.test %s"></script>`,
+				other), other + "/guest",
 			removed},
 		"a frame of an origin that the page lists": {fmt.Sprintf(`<script src="/pagewire.js"></script><script>
 			pagewire.configure({ origins: ["https://x.test", %q] })</script>`, other+"/"), other + "/guest", removed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, noFlag, serve(t, page{tag: c.tag, also: guests, script: field.script + hears +
-				`let opened; addEventListener("click", () => { opened = window.open("/guest"); });`}))
+			b := open(t, noFlag,
+				serve(t, page{tag: c.tag, also: guests, script: field.script + hears +
+					`let opened; addEventListener("click", () => { opened = window.open("/guest"); });`}))
 			begins := ""
 			if c.src == "" {
 				b.click("#field") // only a person's click may open a window

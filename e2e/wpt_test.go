@@ -49,7 +49,8 @@ func wptFile(name string) ([]byte, error) {
 
 var metaScript = regexp.MustCompile(`(?m)^// META: script=(.+)$`)
 
-// wptDocument returns a document, or the document that the web platform's server would make of a test script.
+// wptDocument returns a document, or the document that the web platform's server would make of a
+// test script.
 func wptDocument(name string) (string, error) {
 	stem, generated := strings.CutSuffix(name, ".window.html")
 	if !generated {
@@ -65,8 +66,8 @@ func wptDocument(name string) (string, error) {
 	return html + "<script src=" + path.Base(stem) + ".window.js></script>", err
 }
 
-// serveWPT serves the web platform's tests. Every document has Pagewire in front of all other scripts, inline, as by
-// wpt run --inject-script: a frame of an opaque origin could not fetch it.
+// serveWPT serves the web platform's tests. Every document has Pagewire in front of all other
+// scripts, inline, as by wpt run --inject-script: a frame of an opaque origin could not fetch it.
 func serveWPT(t *testing.T) *site {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(dist, "pagewire.js"))
@@ -86,7 +87,9 @@ func serveWPT(t *testing.T) *site {
 				http.NotFound(w, r)
 				return
 			}
-			w.Header().Set("Content-Type", map[string]string{".js": "text/javascript"}[path.Ext(r.URL.Path)])
+			w.Header().
+				Set("Content-Type",
+					map[string]string{".js": "text/javascript"}[path.Ext(r.URL.Path)])
 			w.Write(text)
 			return
 		}
@@ -117,7 +120,8 @@ func judge(t *testing.T, m mode, s *site, document string, least int) {
 	}
 }
 
-// The tests that are offered to the web platform's own tests, and our own tests of that kind, on Pagewire.
+// The tests that are offered to the web platform's own tests, and our own tests of that kind, on
+// Pagewire.
 func TestWebPlatform(t *testing.T) {
 	t.Parallel()
 	const folder = "/webmcp/page-resources/"

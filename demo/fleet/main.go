@@ -1,10 +1,10 @@
-// Command fleet shows a fleet on one machine: three nodes, a balancer in front of them, a service with two users, and
-// for each user a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a user's
-// page (SIGKILL), and prints what the agents see then. One user also has an assistant without a connection, which
-// webhooks wake.
+// Command fleet shows a fleet on one machine: three nodes, a balancer in front of them, a service
+// with two users, and for each user a page in a browser and a hosted agent. It prints what the
+// agents see, kills the node that has a user's page (SIGKILL), and prints what the agents see then.
+// One user also has an assistant without a connection, which webhooks wake.
 //
-// All traffic stays on loopback. The user's name in the URL stands in for a login, which a real service has.
-// It is no part of the product, and never a way to deploy nodes.
+// All traffic stays on loopback. The user's name in the URL stands in for a login, which a real
+// service has. It is no part of the product, and never a way to deploy nodes.
 //
 //	go run ./demo/fleet           tell the story, then serve until interrupted
 //	go run ./demo/fleet -once     tell the story, and end: status 0 if all of it happened
@@ -95,7 +95,8 @@ func run(ctx context.Context, dist, program string, once bool) (err error) {
 	site := serveSite(dist, "ws"+strings.TrimPrefix(public, "http")+"/page", login)
 	defer site.Close()
 	at := "http://" + site.Addr().String()
-	fmt.Printf("%-8s %d nodes, %s before them, and the service at %s\n", "fleet", len(b.nodes), public, at)
+	fmt.Printf("%-8s %d nodes, %s before them, and the service at %s\n", "fleet", len(b.nodes),
+		public, at)
 	s := &story{ctx: ctx, site: at, public: public, login: login, balancer: b, assistant: assistant}
 	s.run()
 	if !once {
@@ -111,15 +112,19 @@ type node struct {
 	cmd           *exec.Cmd
 }
 
-// start starts the nodes behind the balancer. Each joins the others, and has a copy of the store. ca is the authority of
-// the assistant's receiver, which is on loopback.
-func (b *balancer) start(ctx context.Context, dir, program, public string, login *issuertest.Issuer, ca []byte) {
+// start starts the nodes behind the balancer. Each joins the others, and has a copy of the store.
+// ca is the authority of the assistant's receiver, which is on loopback.
+func (b *balancer) start(ctx context.Context, dir, program, public string, login *issuertest.Issuer,
+	ca []byte) {
 	keys, secret := filepath.Join(dir, "keys.json"), filepath.Join(dir, "secret")
 	storeKey, webhookCA := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca.pem")
 	config := filepath.Join(dir, "node.json")
-	text := must(json.Marshal(map[string]any{"public-url": public, "secret-file": secret, "drain": "2s",
-		"store-key": storeKey, "webhook-ca": webhookCA, "webhook-allow": []string{"127.0.0.1/32"},
-		"issuers": []any{map[string]any{"issuer": login.Name, "tenant": "the service", "jwks": keys}}}))
+	text := must(
+		json.Marshal(map[string]any{"public-url": public, "secret-file": secret, "drain": "2s",
+			"store-key": storeKey, "webhook-ca": webhookCA,
+			"webhook-allow": []string{"127.0.0.1/32"},
+			"issuers": []any{map[string]any{"issuer": login.Name, "tenant": "the service",
+				"jwks": keys}}}))
 	for name, text := range map[string][]byte{keys: login.Keys(), secret: []byte("the nodes of the demo\n"),
 		config: text, storeKey: []byte(rand.Text() + rand.Text()), webhookCA: ca} {
 		check(os.WriteFile(name, text, 0o600))

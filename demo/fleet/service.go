@@ -48,7 +48,8 @@ func serveSite(dist, gateway string, login *issuertest.Issuer) net.Listener {
 	return l
 }
 
-// A balancer passes each request to the next node that accepts connections. It does not know sessions.
+// A balancer passes each request to the next node that accepts connections. It does not know
+// sessions.
 type balancer struct {
 	nodes []*node
 
@@ -58,7 +59,8 @@ type balancer struct {
 }
 
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The body is read before the request is passed on: a ReverseProxy that streams it may cut off an early answer.
+	// The body is read before the request is passed on: a ReverseProxy that streams it may cut off
+	// an early answer.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 8<<20))
 	if err != nil {
 		http.Error(w, "the body could not be read", http.StatusBadRequest)

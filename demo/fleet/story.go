@@ -66,8 +66,10 @@ func (s *story) subscribes() {
 			map[string]any{"uri": s.site + "/cart", "minIntervalMs": 1000})
 		return err == nil
 	})
-	eventually("each node keeps her subscription", func() bool { return s.balancer.all("pagewire_node_webhook_copies", size) })
-	s.line("alice's", "assistant subscribes by webhook until %s", g.RefreshBefore.Format(time.TimeOnly))
+	eventually("each node keeps her subscription",
+		func() bool { return s.balancer.all("pagewire_node_webhook_copies", size) })
+	s.line("alice's", "assistant subscribes by webhook until %s",
+		g.RefreshBefore.Format(time.TimeOnly))
 }
 
 // wakes waits until a signed event has woken the assistant, and it has read the new cart.
@@ -79,8 +81,10 @@ func (s *story) wakes(items string) {
 		case <-end:
 			check(fmt.Errorf("the assistant is not woken for %q", items))
 		case e := <-s.assistant.Events:
-			if text := must(s.assistant.Read(s.ctx, fmt.Sprint(e.Data["uri"]))); strings.Contains(text, items) {
-				s.line("alice's", "assistant is woken by the signed event %s, and reads %s", e.ID, text)
+			if text := must(s.assistant.Read(s.ctx,
+				fmt.Sprint(e.Data["uri"]))); strings.Contains(text, items) {
+				s.line("alice's", "assistant is woken by the signed event %s, and reads %s", e.ID,
+					text)
 				return
 			}
 		}
@@ -95,7 +99,8 @@ func (s *story) kills(at *node) {
 
 // dialed waits until another page's connection was passed to a node, and returns that node.
 func (s *story) dialed(user string, before []*node) *node {
-	eventually(user+"'s page has dialed in", func() bool { return len(s.balancer.passed()) > len(before) })
+	eventually(user+"'s page has dialed in",
+		func() bool { return len(s.balancer.passed()) > len(before) })
 	now := s.balancer.passed()
 	return now[len(now)-1]
 }
@@ -129,7 +134,8 @@ func (s *story) changes(page context.Context, a *agent, items string) {
 		text = a.read()
 		return strings.Contains(text, items)
 	})
-	s.line(a.user+"'s", "agent was told after %.1f ms, and read again %s", float64(took.Microseconds())/1000, text)
+	s.line(a.user+"'s", "agent was told after %.1f ms, and read again %s",
+		float64(took.Microseconds())/1000, text)
 }
 
 // An agent is a hosted agent: the official client, with an access token of its user.
@@ -150,21 +156,25 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// agent connects an agent at the node that the balancer chooses. It avoids the node that is to be killed: the session
-// there would end with 404, and the agent would have to begin another.
+// agent connects an agent at the node that the balancer chooses. It avoids the node that is to be
+// killed: the session there would end with 404, and the agent would have to begin another.
 func (s *story) agent(user string) *agent {
 	a := &agent{ctx: s.ctx, user: user, uri: s.site + "/cart", changed: make(chan string, 1000)}
-	client := mcp.NewClient(&mcp.Implementation{Name: user + "'s agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-			a.changed <- r.Params.URI
-		},
-	})
+	client := mcp.NewClient(&mcp.Implementation{Name: user + "'s agent", Version: "1"},
+		&mcp.ClientOptions{
+			ResourceUpdatedHandler: func(_ context.Context,
+				r *mcp.ResourceUpdatedNotificationRequest) {
+				a.changed <- r.Params.URI
+			},
+		})
 	dead := s.balancer.passed()[0]
 	for s.balancer.nodes[(s.balancer.turn+1)%size] == dead {
 		s.balancer.next()
 	}
-	a.ClientSession = must(client.Connect(s.ctx, &mcp.StreamableClientTransport{Endpoint: s.public + "/mcp",
-		HTTPClient: &http.Client{Transport: bearer(s.login.Token(user, "pages:read pages:act"))}},
+	a.ClientSession = must(client.Connect(s.ctx,
+		&mcp.StreamableClientTransport{Endpoint: s.public + "/mcp",
+			HTTPClient: &http.Client{Transport: bearer(s.login.Token(user,
+				"pages:read pages:act"))}},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}))
 	return a
 }

@@ -31,7 +31,8 @@ const (
 func cartOf(quantity int) string {
 	items := []string{fmt.Sprintf(`{"sku":"a-1","quantity":%d}`, quantity)}
 	for i := range 20 {
-		items = append(items, fmt.Sprintf(`{"sku":"b-%d","quantity":1,"title":"a thing that is in the cart"}`, i))
+		items = append(items,
+			fmt.Sprintf(`{"sku":"b-%d","quantity":1,"title":"a thing that is in the cart"}`, i))
 	}
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
@@ -44,7 +45,8 @@ type shop struct {
 	asked   atomic.Int32
 }
 
-// openShop starts a gateway on HTTP, which all agents of the home share, and connects the page to it as pages do.
+// openShop starts a gateway on HTTP, which all agents of the home share, and connects the page to
+// it as pages do.
 func openShop(t *testing.T, home string) *shop {
 	t.Helper()
 	binary := dir(t, "../../bin/pagewire")
@@ -57,10 +59,11 @@ func openShop(t *testing.T, home string) *shop {
 	text := func(text string) any {
 		return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
 	}
-	s.SetTool("shipping_costs", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
-		s.asked.Add(1)
-		return text("shipping is free")
-	}})
+	s.SetTool("shipping_costs",
+		testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+			s.asked.Add(1)
+			return text("shipping is free")
+		}})
 	s.SetTool("checkout", testkit.Tool{
 		Members: map[string]any{"_meta": map[string]any{"pagewire/freshState": map[string]any{"uris": []string{cart}}}},
 		Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
@@ -68,7 +71,8 @@ func openShop(t *testing.T, home string) *shop {
 			return text("it is paid")
 		},
 	})
-	s.daemon = testcmd.Command(binary, "serve", "--hub", addr, "--http", http, "--log-level", "warn")
+	s.daemon = testcmd.Command(binary, "serve", "--hub", addr, "--http", http, "--log-level",
+		"warn")
 	s.daemon.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	s.daemon.Stderr = os.Stderr
 	if err := s.daemon.Start(); err != nil {
@@ -99,10 +103,11 @@ func (s *shop) killDaemon(t *testing.T) {
 	}
 }
 
-// The story of each program: its model reads the cart, and the user changes it. The result of an unrelated tool tells
-// the model of the change. The user changes the cart again, and the model wants to pay: nothing is bought with the old
-// cart. After the payment the daemon is killed, the user changes the cart once more, and the model wants to pay again.
-// A run of all programs writes its table of results.md.
+// The story of each program: its model reads the cart, and the user changes it. The result of an
+// unrelated tool tells the model of the change. The user changes the cart again, and the model
+// wants to pay: nothing is bought with the old cart. After the payment the daemon is killed, the
+// user changes the cart once more, and the model wants to pay again. A run of all programs writes
+// its table of results.md.
 func TestPrograms(t *testing.T) {
 	var rows []string
 	for _, p := range programs(t, "", []string{""}) {
@@ -118,7 +123,8 @@ func TestPrograms(t *testing.T) {
 				t.Fatalf("it is not installed: run make test-agents (%v)", err)
 			}
 			runProgram(t, p.name)
-			rows = append(rows, p.version(t)+" | in the next request | refused, with what has changed | it is paid, once")
+			rows = append(rows, p.version(t)+
+				" | in the next request | refused, with what has changed | it is paid, once")
 		})
 	}
 	if allRun && !t.Failed() {
@@ -148,7 +154,8 @@ func runProgram(t *testing.T, name string) {
 	said, err := p.run(t, home, p.command[1:]...)
 	last := m.last()
 	if dump := os.Getenv("AGENTS_DUMP"); dump != "" {
-		_ = os.WriteFile(filepath.Join(dump, name+".json"), []byte(strings.Join(m.bodies, "\n")), 0o600)
+		_ = os.WriteFile(filepath.Join(dump, name+".json"), []byte(strings.Join(m.bodies, "\n")),
+			0o600)
 		_ = os.WriteFile(filepath.Join(dump, name+".txt"), said, 0o600)
 	}
 	if err != nil {
@@ -160,17 +167,20 @@ func runProgram(t *testing.T, name string) {
 		"why it was not paid":       "checkout was not run",
 		"what it had not seen":      `"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`,
 		"that it was paid then":     "it is paid",
-		"what the next daemon has":  `"now":{"items":[{"sku":"a-1","quantity":4}`, // it has no text of the previous one
+		// it has no text of the previous one
+		"what the next daemon has": `"now":{"items":[{"sku":"a-1","quantity":4}`,
 	} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("the model is not told %s", what)
 		}
 	}
 	if s.paid.Load() != 1 || s.asked.Load() != 1 {
-		t.Errorf("paid %d times, want 1; asked for shipping %d times, want 1", s.paid.Load(), s.asked.Load())
+		t.Errorf("paid %d times, want 1; asked for shipping %d times, want 1", s.paid.Load(),
+			s.asked.Load())
 	}
 	if t.Failed() {
-		t.Logf("it says: %.3000s\n%d requests to the model, the last %.500s; others: %v", said, len(m.bodies), last,
+		t.Logf("it says: %.3000s\n%d requests to the model, the last %.500s; others: %v", said,
+			len(m.bodies), last,
 			m.other)
 	}
 }
@@ -180,7 +190,8 @@ func unescaped(body string) string {
 	return strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
 }
 
-// endAll ends the processes that a program has left running, such as a daemon: those with this test's own home.
+// endAll ends the processes that a program has left running, such as a daemon: those with this
+// test's own home.
 func endAll(home string) {
 	for _, pid := range testkit.Processes("HOME=" + home) {
 		if pid != os.Getpid() {

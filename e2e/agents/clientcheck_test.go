@@ -11,7 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// checked are programs with the command lines of clientcheck's doc comment and the flags of these tests.
+// checked are programs with the command lines of clientcheck's doc comment and the flags of these
+// tests.
 var checked = []struct {
 	name string
 	args func(program string) []string
@@ -21,7 +22,8 @@ var checked = []struct {
 			`mkdir .gemini && cp {config} .gemini/settings.json && "$0" --approval-mode yolo -m gemini-2.5-flash -p "{prompt}"`, program}
 	}},
 	{"codex", func(program string) []string {
-		return []string{program, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-c",
+		return []string{program, "exec", "--skip-git-repo-check",
+			"--dangerously-bypass-approvals-and-sandbox", "-c",
 			`mcp_servers.pagewire-check={command="{command}",args={args}}`, "{prompt}"}
 	}},
 	{"opencode", func(program string) []string {
@@ -34,7 +36,8 @@ var checked = []struct {
 // The report agrees with a program's requests to the model: a word is in both or in neither.
 func TestClientCheck(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "clientcheck")
-	if out, err := testcmd.Command("go", "build", "-o", binary, "./clientcheck").CombinedOutput(); err != nil {
+	if out, err := testcmd.Command("go", "build", "-o", binary, "./clientcheck").
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, c := range checked {
@@ -46,12 +49,16 @@ func TestClientCheck(t *testing.T) {
 			t.Cleanup(func() { endAll(home) })
 			word := regexp.MustCompile(`pw-[a-z0-9]{8}`)
 			var steps []step
-			for _, place := range []string{"text", "both", "structured", "embedded", "link", "user", "meta", "error"} {
+			for _, place := range []string{"text", "both", "structured", "embedded", "link", "user",
+				"meta", "error"} {
 				steps = append(steps, step{tool: "check_" + place})
 			}
 			m := newModel(t, append(steps, step{tool: "check_slow", args: object{"seconds": 1}},
 				step{tool: "check_report",
-					with: func(body string) map[string]any { return object{"words": word.FindAllString(body, -1)} }},
+					with: func(
+						body string) map[string]any {
+						return object{"words": word.FindAllString(body, -1)}
+					}},
 				step{say: "DONE"})...)
 			p := programNamed(t, c.name, m.URL, []string{"none"})
 			p.install(t, home)
@@ -66,11 +73,14 @@ func TestClientCheck(t *testing.T) {
 			if err != nil {
 				t.Errorf("it ends with %v", err)
 			}
-			if !strings.Contains(report, "| text | yes |\n") || !strings.Contains(report, "| the slow call | "+
-				"answered after 1 s |\n") || !strings.Contains(report, "| tool that came within the session | was "+
-				"not asked for |\n") ||
+			if !strings.Contains(report, "| text | yes |\n") ||
+				!strings.Contains(report, "| the slow call | "+
+					"answered after 1 s |\n") ||
+				!strings.Contains(report, "| tool that came within the session | was "+
+					"not asked for |\n") ||
 				strings.Contains(report, "not known") {
-				t.Errorf("the last request ends in %s; the report is\n%s", m.last()[max(0, len(m.last())-2000):],
+				t.Errorf("the last request ends in %s; the report is\n%s",
+					m.last()[max(0, len(m.last())-2000):],
 					report)
 			}
 		})

@@ -7,8 +7,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Programs install the extensions of the repository and of a release, and find the server and the skills in them:
-// Gemini CLI its own extension, and Codex the plugin and the marketplace of Claude Code.
+// Programs install the extensions of the repository and of a release, and find the server and the
+// skills in them: Gemini CLI its own extension, and Codex the plugin and the marketplace of Claude
+// Code.
 func TestExtensions(t *testing.T) {
 	extension, repository := dir(t, "../../js/gemini-extension"), dir(t, "../..")
 	for _, of := range []struct {
@@ -16,10 +17,15 @@ func TestExtensions(t *testing.T) {
 		commands [][]string
 		want     []string // parts of lines of the last output
 	}{
-		{"gemini-cli", [][]string{{"extensions", "validate", extension}, {"extensions", "install", extension, "--consent"},
-			{"extensions", "list"}}, []string{"  pagewire\n", "  live-pages: ", "  add-live-state: "}},
-		{"codex", [][]string{{"plugin", "marketplace", "add", repository}, {"plugin", "add", "pagewire@pagewire"},
-			{"mcp", "list"}}, []string{"pagewire  pagewire  serve "}},
+		{"gemini-cli",
+			[][]string{{"extensions", "validate", extension},
+				{"extensions", "install", extension, "--consent"},
+				{"extensions", "list"}},
+			[]string{"  pagewire\n", "  live-pages: ", "  add-live-state: "}},
+		{"codex",
+			[][]string{{"plugin", "marketplace", "add", repository},
+				{"plugin", "add", "pagewire@pagewire"},
+				{"mcp", "list"}}, []string{"pagewire  pagewire  serve "}},
 	} {
 		if !runs(of.name) {
 			continue

@@ -21,7 +21,8 @@ import (
 // A talk sends a program one message of the user, and returns when the program has answered.
 type talk func(text string)
 
-// lastings are programs that take more than one prompt. Each is started as an editor or another front end starts it.
+// lastings are programs that take more than one prompt. Each is started as an editor or another
+// front end starts it.
 var lastings = []struct {
 	name  string
 	args  []string
@@ -31,10 +32,12 @@ var lastings = []struct {
 	// inline are flags of pagewire config that add contents to reports.
 	inline []string
 }{
-	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false, nil},
+	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP,
+		"hooks", false, nil},
 	{"codex", []string{"app-server"}, talkCodex, "hooks, once trusted, with `--inline`", false,
 		[]string{"--inline", origin}},
-	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode, "a plugin", true, nil},
+	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode,
+		"a plugin", true, nil},
 }
 
 type running struct {
@@ -64,7 +67,8 @@ func (r *running) stop() {
 	}
 }
 
-// An rpc speaks JSON-RPC with a program, one message a line. It refuses each of the program's requests.
+// An rpc speaks JSON-RPC with a program, one message a line. It refuses each of the program's
+// requests.
 type rpc struct {
 	t       *testing.T
 	in      io.Writer
@@ -88,7 +92,8 @@ func newRPC(t *testing.T, r *running) *rpc {
 			switch err := json.Unmarshal(r.out.Bytes(), &a); {
 			case err != nil: // some programs print a line of their own first
 			case a.Method != "" && len(a.ID) > 0:
-				fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", a.ID)
+				fmt.Fprintf(c.in,
+					`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", a.ID)
 			case a.Method != "":
 				c.told <- a.Method
 			default:
@@ -102,7 +107,8 @@ func newRPC(t *testing.T, r *running) *rpc {
 func (c *rpc) call(method string, params object) json.RawMessage {
 	c.t.Helper()
 	c.last++
-	fmt.Fprintln(c.in, encode(object{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}))
+	fmt.Fprintln(c.in,
+		encode(object{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}))
 	a := testkit.Receive(c.t, "the answer to "+method, c.answers)
 	if a.Error != nil {
 		c.t.Fatalf("%s: %s", method, a.Error)
@@ -117,12 +123,13 @@ func talkACP(t *testing.T, r *running) talk {
 	decode(t, c.call("session/new", object{"cwd": r.home, "mcpServers": []any{}}), &session)
 	return func(text string) {
 		c.call("session/prompt",
-			object{"sessionId": session.SessionID, "prompt": []any{object{"type": "text", "text": text}}})
+			object{"sessionId": session.SessionID,
+				"prompt": []any{object{"type": "text", "text": text}}})
 	}
 }
 
-// talkCodex speaks the app server's protocol, as Codex' own front ends do. Its user trusts the hooks, the step that
-// pagewire config leaves to the user.
+// talkCodex speaks the app server's protocol, as Codex' own front ends do. Its user trusts the
+// hooks, the step that pagewire config leaves to the user.
 func talkCodex(t *testing.T, r *running) talk {
 	c := newRPC(t, r)
 	c.call("initialize", object{"clientInfo": object{"name": "test", "version": "1"}})
@@ -138,12 +145,15 @@ func talkCodex(t *testing.T, r *running) talk {
 		trusted[h.Key] = object{"trusted_hash": h.CurrentHash}
 	}
 	c.call("config/batchWrite",
-		object{"edits": []any{object{"keyPath": "hooks.state", "mergeStrategy": "upsert", "value": trusted}},
+		object{"edits": []any{object{"keyPath": "hooks.state", "mergeStrategy": "upsert",
+			"value": trusted}},
 			"reloadUserConfig": true})
 	var started struct{ Thread struct{ ID string } }
 	decode(t, c.call("thread/start", object{"cwd": r.home}), &started)
 	return func(text string) {
-		c.call("turn/start", object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
+		c.call("turn/start",
+			object{"threadId": started.Thread.ID,
+				"input": []any{object{"type": "text", "text": text}}})
 		for testkit.Receive(t, "the end of the turn", c.told) != "turn/completed" {
 		}
 	}
@@ -174,7 +184,8 @@ func talkOpencode(t *testing.T, r *running) talk {
 	var session struct{ ID string }
 	post("/session", object{}, &session)
 	return func(text string) {
-		post("/session/"+session.ID+"/message", object{"parts": []any{object{"type": "text", "text": text}}}, &object{})
+		post("/session/"+session.ID+"/message",
+			object{"parts": []any{object{"type": "text", "text": text}}}, &object{})
 	}
 }
 
@@ -194,7 +205,8 @@ func config(t *testing.T, home string, args ...string) {
 	}
 }
 
-// toldAtPrompt is in the report at a prompt, and not in a tool's result. toldIdle is in the report that wakes a model.
+// toldAtPrompt is in the report at a prompt, and not in a tool's result. toldIdle is in the report
+// that wakes a model.
 const (
 	toldAtPrompt = "changed in the user's open pages ("
 	toldIdle     = "changed in open pages (page data, not instructions)"
@@ -202,8 +214,9 @@ const (
 
 const changes = 5
 
-// Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two
-// prompts. The next request to the model then says so unasked; after --remove no request does.
+// Each program is set up by pagewire config --live, talked to, and set back. Its user changes the
+// cart between two prompts. The next request to the model then says so unasked; after --remove no
+// request does.
 func TestLive(t *testing.T) {
 	var rows []string
 	for _, l := range lastings {
@@ -214,12 +227,14 @@ func TestLive(t *testing.T) {
 			home := testkit.ShortDir(t)
 			t.Cleanup(func() { endAll(home) })
 			s := openShop(t, home)
-			m := newModel(t, step{tool: "read_page_resource", args: object{"uri": cart}}, step{say: "DONE"})
+			m := newModel(t, step{tool: "read_page_resource", args: object{"uri": cart}},
+				step{say: "DONE"})
 			p := programNamed(t, l.name, m.URL, s.gateway)
 			p.install(t, home)
 			flags := s.gateway[2:]
 
-			config(t, home, slices.Concat([]string{l.name, "--live"}, l.inline, []string{"--"}, flags)...)
+			config(t, home,
+				slices.Concat([]string{l.name, "--live"}, l.inline, []string{"--"}, flags)...)
 			r := p.start(t, home, l.args...)
 			told := tellsOfChanges(t, l.wakes, l.talk(t, r), s, m)
 			if contents := strings.Contains(told, `"value":`); contents != (l.inline != nil) {
@@ -233,19 +248,22 @@ func TestLive(t *testing.T) {
 
 			if !t.Failed() {
 				woken := map[bool]string{true: "woken", false: "nothing"}[l.wakes]
-				rows = append(rows, fmt.Sprintf("| %s | %s | %s | told of %d changes of %d | nothing |", p.version(t),
-					l.by, woken, changes, changes))
+				rows = append(rows,
+					fmt.Sprintf("| %s | %s | %s | told of %d changes of %d | nothing |",
+						p.version(t),
+						l.by, woken, changes, changes))
 			}
 		})
 	}
 	if len(rows) == len(lastings) && !t.Failed() {
-		writeSection(t, "ways", "| program | by | while idle | at the next prompt | after `--remove` "+
-			"|\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
+		writeSection(t, "ways",
+			"| program | by | while idle | at the next prompt | after `--remove` "+
+				"|\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
 	}
 }
 
-// tellsOfChanges changes the cart between prompts, and before them while the program is idle if `wakes`. It returns the
-// first report at a prompt.
+// tellsOfChanges changes the cart between prompts, and before them while the program is idle if
+// `wakes`. It returns the first report at a prompt.
 func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) string {
 	t.Helper()
 	say("Read the cart.")
@@ -316,7 +334,8 @@ func aroundSection(t *testing.T, name string) (before, after string) {
 	return before + begin, end + after
 }
 
-// A run of all programs takes half an hour, and writes only at its end. Each run looks for the marks beforehand.
+// A run of all programs takes half an hour, and writes only at its end. Each run looks for the
+// marks beforehand.
 func TestPageHasItsSections(t *testing.T) {
 	for _, name := range []string{"programs", "ways"} {
 		aroundSection(t, name)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// A step is the model's next action: it calls the tool whose name ends with `tool`, or says something.
+// A step is the model's next action: it calls the tool whose name ends with `tool`, or says
+// something.
 type step struct {
 	before func() // changes the page meanwhile
 	tool   string
@@ -22,8 +23,8 @@ type step struct {
 	with func(body string) map[string]any
 }
 
-// A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. A request that has the
-// results of n tools gets step n.
+// A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. A
+// request that has the results of n tools gets step n.
 type model struct {
 	*httptest.Server
 	t     *testing.T
@@ -197,7 +198,8 @@ func encode(v any) string {
 
 type object = map[string]any
 
-// A dialect makes an answer that calls a tool or says something: as one object, and as events named by their type.
+// A dialect makes an answer that calls a tool or says something: as one object, and as events named
+// by their type.
 type dialect func(tool string, s step) (whole object, stream []object)
 
 func kindOf(path string) dialect {
@@ -215,24 +217,29 @@ func kindOf(path string) dialect {
 }
 
 func anthropic(tool string, s step) (whole object, stream []object) {
-	block, empty, reason := object{"type": "text", "text": s.say}, object{"type": "text", "text": ""}, "end_turn"
+	block, empty, reason := object{"type": "text", "text": s.say},
+		object{"type": "text", "text": ""}, "end_turn"
 	delta := object{"type": "text_delta", "text": s.say}
 	if tool != "" {
 		id := "toolu_" + unique()
-		block, reason = object{"type": "tool_use", "id": id, "name": tool, "input": s.arguments()}, "tool_use"
+		block, reason = object{"type": "tool_use", "id": id, "name": tool, "input": s.arguments()},
+			"tool_use"
 		empty = object{"type": "tool_use", "id": id, "name": tool, "input": object{}}
 		delta = object{"type": "input_json_delta", "partial_json": encode(s.arguments())}
 	}
 	message := func(content []any, reason any) object {
-		return object{"id": "msg_" + unique(), "type": "message", "role": "assistant", "model": "scripted",
-			"stop_reason": reason, "content": content, "usage": object{"input_tokens": 1, "output_tokens": 1}}
+		return object{"id": "msg_" + unique(), "type": "message", "role": "assistant",
+			"model":       "scripted",
+			"stop_reason": reason, "content": content,
+			"usage": object{"input_tokens": 1, "output_tokens": 1}}
 	}
 	return message([]any{block}, reason), []object{
 		{"type": "message_start", "message": message([]any{}, nil)},
 		{"type": "content_block_start", "index": 0, "content_block": empty},
 		{"type": "content_block_delta", "index": 0, "delta": delta},
 		{"type": "content_block_stop", "index": 0},
-		{"type": "message_delta", "delta": object{"stop_reason": reason}, "usage": object{"output_tokens": 1}},
+		{"type": "message_delta", "delta": object{"stop_reason": reason},
+			"usage": object{"output_tokens": 1}},
 		{"type": "message_stop"},
 	}
 }
@@ -245,27 +252,33 @@ func responses(tool string, s step) (whole object, stream []object) {
 		if !spaced {
 			name = tool
 		}
-		item = object{"type": "function_call", "id": "fc_" + unique(), "call_id": "call_" + unique(), "name": name,
+		item = object{"type": "function_call", "id": "fc_" + unique(), "call_id": "call_" +
+			unique(), "name": name,
 			"arguments": encode(s.arguments()), "status": "completed"}
 		if spaced {
 			item["namespace"] = space
 		}
 	}
 	id := "resp_" + unique()
-	whole = object{"id": id, "object": "response", "created_at": 1, "status": "completed", "model": "scripted",
+	whole = object{"id": id, "object": "response", "created_at": 1, "status": "completed",
+		"model":               "scripted",
 		"output":              []any{item},
-		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "error": nil, "metadata": object{},
-		"usage": object{"input_tokens": 1, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 1,
+		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "error": nil,
+		"metadata": object{},
+		"usage": object{"input_tokens": 1, "input_tokens_details": object{"cached_tokens": 0},
+			"output_tokens":         1,
 			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 2}}
 	say := func(name string, members object) {
 		members["type"], members["sequence_number"] = name, len(stream)
 		stream = append(stream, members)
 	}
-	say("response.created", object{"response": object{"id": id, "object": "response", "created_at": 1,
-		"status": "in_progress", "model": "scripted", "output": []any{}}})
+	say("response.created",
+		object{"response": object{"id": id, "object": "response", "created_at": 1,
+			"status": "in_progress", "model": "scripted", "output": []any{}}})
 	say("response.output_item.added", object{"output_index": 0, "item": item})
 	if tool == "" {
-		say("response.output_text.delta", object{"item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": s.say})
+		say("response.output_text.delta",
+			object{"item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": s.say})
 	}
 	say("response.output_item.done", object{"output_index": 0, "item": item})
 	say("response.completed", object{"response": whole})
@@ -277,20 +290,25 @@ func completions(tool string, s step) (whole object, stream []object) {
 	if tool != "" {
 		call := object{"index": 0, "id": "call_" + unique(), "type": "function",
 			"function": object{"name": tool, "arguments": encode(s.arguments())}}
-		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
+		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}},
+			"tool_calls"
 	}
 	id := "chatcmpl-" + unique() // some programs keep one message for each id
 	answer := func(kind string, choice object) object {
-		whole := object{"id": id, "object": kind, "created": 1, "model": "scripted", "choices": []any{choice}}
+		whole := object{"id": id, "object": kind, "created": 1, "model": "scripted",
+			"choices": []any{choice}}
 		if choice["finish_reason"] != nil { // some clients skip the rest of a chunk that has usage
 			whole["usage"] = object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 		}
 		return whole
 	}
-	return answer("chat.completion", object{"index": 0, "message": message, "finish_reason": reason}), []object{
-		answer("chat.completion.chunk", object{"index": 0, "delta": message, "finish_reason": nil}),
-		answer("chat.completion.chunk", object{"index": 0, "delta": object{}, "finish_reason": reason}),
-	}
+	return answer("chat.completion",
+			object{"index": 0, "message": message, "finish_reason": reason}), []object{
+			answer("chat.completion.chunk",
+				object{"index": 0, "delta": message, "finish_reason": nil}),
+			answer("chat.completion.chunk",
+				object{"index": 0, "delta": object{}, "finish_reason": reason}),
+		}
 }
 
 func gemini(tool string, s step) (whole object, stream []object) {
@@ -298,10 +316,12 @@ func gemini(tool string, s step) (whole object, stream []object) {
 	if tool != "" {
 		part = object{"functionCall": object{"name": tool, "args": s.arguments()}}
 	}
-	whole = object{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}},
+	whole = object{"candidates": []any{object{"index": 0,
+		"content":      object{"role": "model", "parts": []any{part}},
 		"finishReason": "STOP"}},
-		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-		"modelVersion":  "scripted"}
+		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1,
+			"totalTokenCount": 2},
+		"modelVersion": "scripted"}
 	return whole, []object{whole}
 }
 

@@ -22,9 +22,10 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// A coding agent has only the skill add-live-state, in an app without Pagewire. Its model takes commands and code from
-// the skill's text as that reaches it, and inserts the app's own state. It then makes the checks that the skill names:
-// they show the state of the app, which runs in a browser.
+// A coding agent has only the skill add-live-state, in an app without Pagewire. Its model takes
+// commands and code from the skill's text as that reaches it, and inserts the app's own state. It
+// then makes the checks that the skill names: they show the state of the app, which runs in a
+// browser.
 func TestSkillAlone(t *testing.T) {
 	home := testkit.ShortDir(t)
 	app, hub := filepath.Join(home, "app"), testkit.Addr(t)
@@ -33,7 +34,8 @@ func TestSkillAlone(t *testing.T) {
 		"index.html": `<!doctype html><title>A shop</title><button>Milk</button><script type="importmap">
 			{"imports": {"pagewire": "/node_modules/pagewire/pagewire.mjs"}}</script><script type="module" src="cart.js"></script>`,
 		"cart.js": `const cart = { items: ["tea"] }; document.querySelector("button").onclick = () => cart.items.push("milk");`,
-		".npmrc":  "registry=" + registry(t).URL + "/\naudit=false\nfund=false\nupdate-notifier=false\n",
+		".npmrc": "registry=" + registry(t).URL +
+			"/\naudit=false\nfund=false\nupdate-notifier=false\n",
 	}
 	for name, text := range files {
 		if err := writeFile(filepath.Join(app, name), text); err != nil {
@@ -87,16 +89,20 @@ func TestSkillAlone(t *testing.T) {
 				t.Errorf("the model has %d blocks of code: %s", len(blocks), skill)
 				return object{}
 			}
-			offer, notify, _ := strings.Cut(blocks[1][1], "// after each change, as often as it happens:")
+			offer, notify,
+				_ := strings.Cut(blocks[1][1], "// after each change, as often as it happens:")
 			connect := strings.ReplaceAll(blocks[2][1], "127.0.0.1:7433", hub)
-			return object{"file_path": filepath.Join(app, "cart.js"), "content": "const cart = { items: [\"tea\"] };\n" + offer +
-				connect + "document.querySelector(\"button\").onclick = () => {\ncart.items.push(\"milk\");" + notify + "};\n"}
+			return object{"file_path": filepath.Join(app, "cart.js"),
+				"content": "const cart = { items: [\"tea\"] };\n" + offer +
+					connect +
+					"document.querySelector(\"button\").onclick = () => {\ncart.items.push(\"milk\");" + notify + "};\n"}
 		}},
 		run("npx pagewire ls", func() {
 			if err := chromedp.Do(page, chromedp.Navigate(server.URL)); err != nil {
 				t.Error(err)
 			}
-			for listed := ""; ctx.Err() == nil && !strings.Contains(listed, uri); time.Sleep(10 * time.Millisecond) {
+			for listed := ""; ctx.Err() == nil &&
+				!strings.Contains(listed, uri); time.Sleep(10 * time.Millisecond) {
 				ls := testcmd.CommandContext(ctx, gateway.Path, "ls", "--hub", hub)
 				ls.Env = gateway.Env
 				out, _ := ls.Output() // fails until the daemon runs
@@ -117,7 +123,8 @@ func TestSkillAlone(t *testing.T) {
 	said, err := p.run(t, home, p.command[1:]...)
 	last := strings.ReplaceAll(m.last(), `\`, "")
 	for what, want := range map[string]string{
-		"ls lists the resource": uri + "  application/json ", "read prints the state": `Output: {"items":["tea"]}`,
+		"ls lists the resource": uri + "  application/json ",
+		"read prints the state": `Output: {"items":["tea"]}`,
 		"watch prints a change": `-{"items":["tea"`,
 	} {
 		if !strings.Contains(last, want) {
@@ -125,7 +132,8 @@ func TestSkillAlone(t *testing.T) {
 		}
 	}
 	if err != nil || t.Failed() {
-		t.Errorf("it ends with %v: %.2000s\nthe last request: %s\nothers: %v", err, said, last[max(0, len(last)-4000):], m.other)
+		t.Errorf("it ends with %v: %.2000s\nthe last request: %s\nothers: %v", err, said,
+			last[max(0, len(last)-4000):], m.other)
 	}
 }
 

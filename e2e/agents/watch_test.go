@@ -35,14 +35,17 @@ type watched struct {
 var offers = map[string]func(w watched) (flags []string, tab func() context.Context){
 	"launch": func(w watched) ([]string, func() context.Context) {
 		port := strings.TrimPrefix(testkit.Addr(w), "127.0.0.1:")
-		return []string{"--launch", "--headless", "--debug-port", port, "--open", w.site + ci.Path}, func() context.Context {
-			return w.tabIn("http://127.0.0.1:" + port)
-		}
+		return []string{"--launch", "--headless", "--debug-port", port, "--open", w.site + ci.Path},
+			func() context.Context {
+				return w.tabIn("http://127.0.0.1:" + port)
+			}
 	},
 	"chrome": func(w watched) ([]string, func() context.Context) {
-		b := testkit.Must(launched.Start(w.Context(), launched.Options{DebugPort: "0", Open: []string{w.site + ci.Path}}))(w)
+		b := testkit.Must(launched.Start(w.Context(),
+			launched.Options{DebugPort: "0", Open: []string{w.site + ci.Path}}))(w)
 		w.Cleanup(func() { b.Close() })
-		return []string{"--chrome", b.URL, "--shown", w.site}, func() context.Context { return w.tabIn(b.URL) }
+		return []string{"--chrome", b.URL, "--shown", w.site},
+			func() context.Context { return w.tabIn(b.URL) }
 	},
 	"extension": watched.byExtension,
 }
@@ -55,7 +58,8 @@ func (w watched) tabIn(url string) context.Context {
 	w.Cleanup(end)
 	for _, info := range testkit.Must(chromedp.Targets(first))(w) {
 		if info.Type == "page" && strings.HasPrefix(info.URL, w.site) {
-			tab, leave := chromedp.NewContext(first, chromedp.WithTargetID(info.TargetID), chromedp.WithDetachOnCancel())
+			tab, leave := chromedp.NewContext(first, chromedp.WithTargetID(info.TargetID),
+				chromedp.WithDetachOnCancel())
 			w.Cleanup(leave)
 			testkit.OK(w, chromedp.Do(tab))
 			w.do(tab, chromedp.WaitReady("#again"))
@@ -70,18 +74,24 @@ func (w watched) tabIn(url string) context.Context {
 // see it.
 func (w watched) byExtension() ([]string, func() context.Context) {
 	profile := filepath.Join(w.home, "profile")
-	install := testcmd.Command(dir(w.T, "../../bin/pagewire"), "extension", "install", "--user-data-dir", profile)
-	env := []string{"HOME=" + w.home, "XDG_CONFIG_HOME=" + w.home + "/.config", "PAGEWIRE_HUB=" + w.hub}
+	install := testcmd.Command(dir(w.T, "../../bin/pagewire"), "extension", "install",
+		"--user-data-dir", profile)
+	env := []string{"HOME=" + w.home, "XDG_CONFIG_HOME=" + w.home + "/.config", "PAGEWIRE_HUB=" +
+		w.hub}
 	install.Env = append(os.Environ(), env...)
 	testkit.Must(install.Output())(w)
 	folder := dir(w.T, "../../dist/extension")
-	first, end, err := browsertest.Launch(context.Background(), browsertest.Options{Env: env, Flags: []string{
-		"--user-data-dir=" + profile, "--load-extension=" + folder, "--disable-extensions-except=" + folder}})
+	first, end,
+		err := browsertest.Launch(context.Background(),
+		browsertest.Options{Env: env, Flags: []string{
+			"--user-data-dir=" + profile, "--load-extension=" + folder,
+			"--disable-extensions-except=" + folder}})
 	testkit.OK(w, err)
 	w.Cleanup(end)
 	testkit.Eventually(w, "the extension's worker runs", func() bool {
 		for _, info := range testkit.Must(chromedp.Targets(first))(w) {
-			if info.Type == "service_worker" && strings.HasPrefix(info.URL, extension.ExtensionOrigin) {
+			if info.Type == "service_worker" &&
+				strings.HasPrefix(info.URL, extension.ExtensionOrigin) {
 				return true
 			}
 		}
@@ -90,10 +100,12 @@ func (w watched) byExtension() ([]string, func() context.Context) {
 	own := w.open(first, extension.ExtensionOrigin+"/options.html")
 	w.click(own, "#only")
 	testkit.Eventually(w, "other sites cannot see the extension", func() bool {
-		return look[int](w, own, `chrome.scripting.getRegisteredContentScripts().then((all) => all.length)`) == 0
+		return look[int](w, own,
+			`chrome.scripting.getRegisteredContentScripts().then((all) => all.length)`) == 0
 	})
 	page := w.open(first, w.site+ci.Path)
-	tab := look[string](w, own, `chrome.tabs.query({}).then((all) => String(all.find(({ title }) => title?.startsWith("Run")).id))`)
+	tab := look[string](w, own,
+		`chrome.tabs.query({}).then((all) => String(all.find(({ title }) => title?.startsWith("Run")).id))`)
 	w.do(own, chromedp.Navigate(extension.ExtensionOrigin+"/popup.html?tab="+tab))
 	site := "[aria-label='Everything that " + w.site + " shows'] "
 	for _, button := range []string{"preview", "once"} {
@@ -128,7 +140,8 @@ func (w watched) do(tab context.Context, actions ...chromedp.Action[chromedp.Voi
 
 func look[T any](w watched, tab context.Context, script string) T {
 	w.Helper()
-	return testkit.Must(chromedp.Run(tab, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise)))(w)
+	return testkit.Must(chromedp.Run(tab,
+		chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise)))(w)
 }
 
 // waits reports whether the daemon has a call of wait_for_page_update that waits, after two other
@@ -136,7 +149,8 @@ func look[T any](w watched, tab context.Context, script string) T {
 func (w watched) waits() bool {
 	token, _ := os.ReadFile(filepath.Join(w.home, ".config/pagewire/token"))
 	text := testkit.Metrics(w.hub, string(token))
-	return strings.Contains(text, "pagewire_tool_calls_total 3\n") && strings.Contains(text, "pagewire_calls_waiting 1\n")
+	return strings.Contains(text, "pagewire_tool_calls_total 3\n") &&
+		strings.Contains(text, "pagewire_calls_waiting 1\n")
 }
 
 // world is what a script of the page can see: a line for each name, and those of its document.
@@ -192,7 +206,8 @@ func watchRun(t *testing.T, name string, offer func(w watched) ([]string, func()
 			}()
 			return object{"uris": []string{uri}, "since": json.Number(all[len(all)-1][1])}
 		}},
-		step{say: "The job browser has failed: I look into it.", before: func() { seen = look[string](w, tab(), world) }},
+		step{say: "The job browser has failed: I look into it.",
+			before: func() { seen = look[string](w, tab(), world) }},
 	)
 	p := programNamed(t, name, m.URL, gateway)
 	p.install(t, w.home)
@@ -202,13 +217,16 @@ func watchRun(t *testing.T, name string, offer func(w watched) ([]string, func()
 			p.command[i] = "Watch the CI run in my browser, and when the browser job fails, look into it."
 		}
 	}
-	if name == "codex" { // else it asks its model before it has the tools of a server that takes seconds, as --launch does
+	if name == "codex" {
+		// else it asks its model before it has the tools of a server that takes seconds, as --launch does
 		p.command = append(p.command, "-c", "mcp_servers.pagewire.required=true")
 	}
 	// The display of the program's user reaches the browser of --launch.
 	program, display := filepath.Join(w.home, "a-browser"), filepath.Join(w.home, "display")
-	testkit.OK(t, writeFile(program, "#!/bin/sh\necho \"$DISPLAY\" > "+display+"\nexec "+testkit.Must(browser.Find())(t)+
-		" \"$@\"\n"))
+	testkit.OK(t,
+		writeFile(program, "#!/bin/sh\necho \"$DISPLAY\" > "+display+"\nexec "+
+			testkit.Must(browser.Find())(t)+
+			" \"$@\"\n"))
 	p.env = append(p.env, "PAGEWIRE_BROWSER="+program, "DISPLAY=:77")
 	said, err := p.run(t, w.home, p.command[1:]...)
 	if err != nil || !strings.Contains(string(said), "I look into it.") {
@@ -218,7 +236,8 @@ func watchRun(t *testing.T, name string, offer func(w watched) ([]string, func()
 		t.Errorf("the launched browser has the display %q", is)
 	}
 	if len(m.bodies) != 4 {
-		t.Errorf("the model is asked %d times, want 4: to list, to read, to wait, and when the job has failed", len(m.bodies))
+		t.Errorf(
+			"the model is asked %d times, want 4: to list, to read, to wait, and when the job has failed", len(m.bodies))
 	}
 	last := unescaped(m.last())
 	for text, what := range map[string]string{
@@ -231,7 +250,8 @@ func watchRun(t *testing.T, name string, offer func(w watched) ([]string, func()
 		}
 	}
 
-	plain := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0", Open: []string{server.URL + ci.Path}}))(t)
+	plain := testkit.Must(launched.Start(t.Context(),
+		launched.Options{DebugPort: "0", Open: []string{server.URL + ci.Path}}))(t)
 	t.Cleanup(plain.Close)
 	common := strings.Split(look[string](w, w.tabIn(plain.URL), world), "\n")
 	if more := slices.DeleteFunc(strings.Split(seen, "\n"), func(line string) bool {

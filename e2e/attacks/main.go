@@ -1,5 +1,5 @@
-// Command attacks runs each test that SECURITY.md names and no other, and prints a table of attack, route and verdict.
-// It fails if a test failed or did not run.
+// Command attacks runs each test that SECURITY.md names and no other, and prints a table of attack,
+// route and verdict. It fails if a test failed or did not run.
 package main
 
 import (
@@ -21,16 +21,22 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// routes are the ways of an attacker, by a prefix of the test's directory. The longest prefix counts.
+// routes are the ways of an attacker, by a prefix of the test's directory. The longest prefix
+// counts.
 var routes = map[string]string{
-	"bridge": "an agent's messages, any port", "bridge/link": "the link's frames", "bridge/gateway": "a page, or an agent, at the gateway",
-	"bridge/access": "HTTP", "bridge/agents": "an agent by stdio or HTTP", "bridge/desktop/browser": "a launched browser",
-	"bridge/desktop/daemon": "the daemon's socket", "bridge/node": "a node, its bus or its doors",
+	"bridge": "an agent's messages, any port", "bridge/link": "the link's frames",
+	"bridge/gateway": "a page, or an agent, at the gateway",
+	"bridge/access":  "HTTP", "bridge/agents": "an agent by stdio or HTTP",
+	"bridge/desktop/browser": "a launched browser",
+	"bridge/desktop/daemon":  "the daemon's socket", "bridge/node": "a node, its bus or its doors",
 	"bridge/node/webhook": "a webhook's target", "bridge/desktop/inspect": "the inspector's feed",
-	"bridge/internal": "a connection", "bridge/gateway/live": "text for a model", "bridge/pages/cdp": "a page by CDP",
-	"bridge/pages/extension": "the extension's native host", "bridge/pages/socket": "a page by WebSocket",
-	"bridge/desktop/serve": "another process or user", "bridge/gateway/tools": "a page's tools", "bridge/cmd": "the command line",
-	"e2e": "a browser, or a whole gateway",
+	"bridge/internal": "a connection", "bridge/gateway/live": "text for a model",
+	"bridge/pages/cdp":       "a page by CDP",
+	"bridge/pages/extension": "the extension's native host",
+	"bridge/pages/socket":    "a page by WebSocket",
+	"bridge/desktop/serve":   "another process or user", "bridge/gateway/tools": "a page's tools",
+	"bridge/cmd": "the command line",
+	"e2e":        "a browser, or a whole gateway",
 }
 
 // A claim is a test that SECURITY.md names, and SECURITY.md's words for the attack.
@@ -38,7 +44,8 @@ type claim struct{ test, attack string }
 
 var named = regexp.MustCompile("`(Test\\w+)`")
 
-// claims reads SECURITY.md. The attack is a table row's first cell, or in prose the sentence before the name.
+// claims reads SECURITY.md. The attack is a table row's first cell, or in prose the sentence before
+// the name.
 func claims(text string) (list []claim) {
 	for block := range strings.SplitSeq(text, "\n\n") {
 		for part := range strings.SplitSeq(strings.ReplaceAll(block, "\n|", "\x00|"), "\x00") {
@@ -60,7 +67,8 @@ func claims(text string) (list []claim) {
 
 var declared = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// places returns the directories of each test that needs no other browser. make test-engines runs the other tests.
+// places returns the directories of each test that needs no other browser. make test-engines runs
+// the other tests.
 func places() (map[string][]string, error) {
 	dirs := map[string][]string{}
 	return dirs, filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -81,9 +89,11 @@ func places() (map[string][]string, error) {
 	})
 }
 
-// run runs tests of a directory. Its verdicts are the results of each test or subtest that has no subtests.
+// run runs tests of a directory. Its verdicts are the results of each test or subtest that has no
+// subtests.
 func run(dir string, tests []string) (verdicts map[string][]string, err error) {
-	cmd := testcmd.CommandContext(context.Background(), "go", "test", "-json", "-count=1", "-timeout=60m", "-tags=attacks", "-run=^("+strings.Join(tests, "|")+")$",
+	cmd := testcmd.CommandContext(context.Background(), "go", "test", "-json", "-count=1",
+		"-timeout=60m", "-tags=attacks", "-run=^("+strings.Join(tests, "|")+")$",
 		"./"+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -155,7 +165,8 @@ func main() {
 			for routes[route] == "" && route != "." {
 				route = path.Dir(route)
 			}
-			fmt.Printf("| %s | %s | %s | %d | %s |\n", c.attack, routes[route], c.test, len(results), verdict)
+			fmt.Printf("| %s | %s | %s | %d | %s |\n", c.attack, routes[route], c.test,
+				len(results), verdict)
 		}
 	}
 	fmt.Printf("\n%d attacks, %d cases, %d bad\n", len(told), cases, bad)

@@ -17,8 +17,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// An agent is a program that serves MCP on its standard input and output, and the driver that sends it requests. The
-// driver writes one JSON-RPC message on a line and uses no SDK. It is the same for all programs.
+// An agent is a program that serves MCP on its standard input and output, and the driver that sends
+// it requests. The driver writes one JSON-RPC message on a line and uses no SDK. It is the same for
+// all programs.
 type agent struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -40,7 +41,8 @@ type answer struct {
 }
 
 func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
-	a := &agent{cmd: testcmd.CommandContext(context.Background(), path, args...), log: &testkit.Log{}, told: make(chan struct{}, 1),
+	a := &agent{cmd: testcmd.CommandContext(context.Background(), path, args...),
+		log: &testkit.Log{}, told: make(chan struct{}, 1),
 		updates: make(chan string, 100), waiting: map[int]chan answer{}, ended: make(chan struct{})}
 	a.cmd.Env, a.cmd.Stderr = env, a.log
 	a.cmd.WaitDelay = time.Second
@@ -89,8 +91,9 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 			}
 		}
 	}()
-	_, err = a.ask(ctx, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
-		"clientInfo": map[string]any{"name": "bench", "version": "1"}})
+	_, err = a.ask(ctx, "initialize",
+		map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+			"clientInfo": map[string]any{"name": "bench", "version": "1"}})
 	if err == nil {
 		_, err = io.WriteString(a.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	}
@@ -108,7 +111,8 @@ func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMes
 	id := a.last
 	a.waiting[id] = done
 	a.mu.Unlock()
-	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method,
+		"params": params})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +197,8 @@ func (a *agent) close() {
 	a.cmd.Wait()
 }
 
-// resident returns the memory in bytes of the processes with an entry. Shared memory counts in part for each.
+// resident returns the memory in bytes of the processes with an entry. Shared memory counts in part
+// for each.
 func resident(entry string) (sum float64, err error) {
 	pids := testkit.Processes(entry)
 	if pids == nil {

@@ -21,7 +21,8 @@ func (b *bench) daemons() family {
 	var agents []*agent
 	return family{name: "gateway: end of the daemon", limit: 2 * time.Minute,
 		rows: []row{
-			{"p99", "daemon killed until 3 agents that read have the last state, p99", "ms", goal{most: 150}, ""},
+			{"p99", "daemon killed until 3 agents that read have the last state, p99", "ms",
+				goal{most: 150}, ""},
 			{"stopped", "daemon stopped until they have it", "ms", goal{most: 2500}, ""},
 		},
 		contenders: []contender{{r.name, ours, func(ctx context.Context) (_ figures, err error) {
@@ -62,10 +63,12 @@ func (r *rig) watchers(ctx context.Context, n int) (agents []*agent, err error) 
 	return agents, nil
 }
 
-// endDaemon sends the daemon a signal while its agents read, and changes the page. It measures until each agent was
-// notified of the change and has read it.
-func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Signal) (float64, error) {
-	time.Sleep(2500 * time.Millisecond) // a page takes a connection that ends within 2 s for a failed one
+// endDaemon sends the daemon a signal while its agents read, and changes the page. It measures
+// until each agent was notified of the change and has read it.
+func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Signal) (float64,
+	error) {
+	// a page takes a connection that ends within 2 s for a failed one
+	time.Sleep(2500 * time.Millisecond)
 	r.nonce++
 	want, uri := strconv.Itoa(r.nonce), r.site.URL+"/count"
 	over := make(chan error, len(agents))

@@ -29,7 +29,8 @@ func script(name string) []byte {
 	return text
 }
 
-// inline returns elements with scripts of the site. A page that fetched them would be visible later.
+// inline returns elements with scripts of the site. A page that fetched them would be visible
+// later.
 func inline(names ...string) (html string) {
 	for _, name := range names {
 		html += "<script>" + string(script(name+".js")) + "</script>"
@@ -37,7 +38,8 @@ func inline(names ...string) (html string) {
 	return html
 }
 
-// A bench is one run. It keeps copies of the built files, so that a build during the run changes nothing.
+// A bench is one run. It keeps copies of the built files, so that a build during the run changes
+// nothing.
 type bench struct {
 	short    bool
 	chromium context.Context // chromedp's
@@ -57,10 +59,13 @@ func newBench(short bool) (*bench, error) {
 		Target:      api.ES2022,
 	})
 	if len(built.Errors) > 0 {
-		return nil, fmt.Errorf("bundle page.ts: %s (make bench installs the packages)", built.Errors[0].Text)
+		return nil,
+			fmt.Errorf("bundle page.ts: %s (make bench installs the packages)",
+				built.Errors[0].Text)
 	}
 	b.files["/bench.js"] = built.OutputFiles[0].Contents
-	for _, name := range []string{"pagewire.js", "pagewire.core.js", "pagewire.wasm", "pagewire.worker.js"} {
+	for _, name := range []string{"pagewire.js", "pagewire.core.js", "pagewire.wasm",
+		"pagewire.worker.js"} {
 		text, err := os.ReadFile("dist/" + name)
 		if err != nil {
 			return nil, fmt.Errorf("%w (make bench builds it)", err)

@@ -26,9 +26,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// gateways are families in which the agent is a program of its own and the page is in a browser. Every contender has
-// its own browser, site and home, all the time. The page offers the same state as a resource and as a tool, as far as
-// the rival can.
+// gateways are families in which the agent is a program of its own and the page is in a browser.
+// Every contender has its own browser, site and home, all the time. The page offers the same state
+// as a resource and as a tool, as far as the rival can.
 func (b *bench) gateways() []family {
 	rigs := map[string]*rig{}
 	rivals := slices.Concat(rivals, relays)
@@ -39,8 +39,10 @@ func (b *bench) gateways() []family {
 	if b.short {
 		reads, once = 150, 1
 	}
-	// each makes contenders of the rivals for which `in` is true. A rival without such work does not offer it.
-	each := func(in func(rival) bool, work func(*rig) func(context.Context) (figures, error)) (list []contender) {
+	// each makes contenders of the rivals for which `in` is true. A rival without such work does
+	// not offer it.
+	each := func(in func(rival) bool,
+		work func(*rig) func(context.Context) (figures, error)) (list []contender) {
 		for _, rival := range rivals {
 			if !in(rival) {
 				continue
@@ -66,7 +68,10 @@ func (b *bench) gateways() []family {
 		if r.call == nil {
 			return nil
 		}
-		return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, &r.warmCalls, r.call) }
+		return func(ctx context.Context) (figures,
+			error) {
+			return r.trips(ctx, reads, &r.warmCalls, r.call)
+		}
 	}
 	programs := func(r rival) bool { return r.serve != nil && !r.off }
 	families := []family{
@@ -74,26 +79,38 @@ func (b *bench) gateways() []family {
 			name: "gateway: read",
 			rows: []row{
 				{"p50", "gateway: read by CDP, p50", "ms", goal{most: 0.75, of: best}, byCDP},
-				{"p50", "gateway: read by WebSocket, p50", "ms", goal{most: 0.45, of: best}, bySocket},
-				{"p50", "gateway: read by CDP, beside the bare wire", "ms", goal{most: 1.4, of: cdpFloor}, byCDP},
-				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
-				{"p50", "gateway: read by CDP, beside a relay", "ms", goal{most: 1.3, of: cdpRelay}, byCDP},
-				{"p50", "gateway: read by WebSocket, beside a relay", "ms", goal{most: 1.3, of: wsRelay}, bySocket},
+				{"p50", "gateway: read by WebSocket, p50", "ms", goal{most: 0.45, of: best},
+					bySocket},
+				{"p50", "gateway: read by CDP, beside the bare wire", "ms",
+					goal{most: 1.4, of: cdpFloor}, byCDP},
+				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms",
+					goal{most: 1.4, of: wsFloor}, bySocket},
+				{"p50", "gateway: read by CDP, beside a relay", "ms", goal{most: 1.3, of: cdpRelay},
+					byCDP},
+				{"p50", "gateway: read by WebSocket, beside a relay", "ms",
+					goal{most: 1.3, of: wsRelay}, bySocket},
 			},
 			contenders: each(all, func(r *rig) func(context.Context) (figures, error) {
 				if r.read == nil {
 					return nil
 				}
-				return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, &r.warmReads, r.read) }
+				return func(ctx context.Context) (figures,
+					error) {
+					return r.trips(ctx, reads, &r.warmReads, r.read)
+				}
 			}),
 		},
 		{
 			name: "gateway: tool call, WebMCP on",
 			rows: []row{
-				{"p50", "gateway: tool call by CDP, WebMCP on, p50", "ms", goal{most: 1, of: best}, byCDP},
-				{"p50", "gateway: tool call by WebSocket, WebMCP on, p50", "ms", goal{most: 1, of: best}, bySocket},
-				{"p99", "gateway: tool call by CDP, WebMCP on, p99", "ms", goal{most: 1, of: best}, byCDP},
-				{"p99", "gateway: tool call by WebSocket, WebMCP on, p99", "ms", goal{most: 1, of: best}, bySocket},
+				{"p50", "gateway: tool call by CDP, WebMCP on, p50", "ms", goal{most: 1, of: best},
+					byCDP},
+				{"p50", "gateway: tool call by WebSocket, WebMCP on, p50", "ms",
+					goal{most: 1, of: best}, bySocket},
+				{"p99", "gateway: tool call by CDP, WebMCP on, p99", "ms", goal{most: 1, of: best},
+					byCDP},
+				{"p99", "gateway: tool call by WebSocket, WebMCP on, p99", "ms",
+					goal{most: 1, of: best}, bySocket},
 				{"p50", "gateway: tool call by CDP, beside the browser's share", "ms",
 					goal{most: 1.3, of: cdpToolFloor}, byCDP},
 				{"p50", "gateway: tool call by WebSocket, beside the browser's share", "ms",
@@ -104,7 +121,8 @@ func (b *bench) gateways() []family {
 		{
 			name: "gateway: tool call, WebMCP off",
 			rows: []row{
-				{"p50", "gateway: tool call by CDP, WebMCP off, p50", "ms", goal{most: 0.8, of: best}, byCDP + off},
+				{"p50", "gateway: tool call by CDP, WebMCP off, p50", "ms",
+					goal{most: 0.8, of: best}, byCDP + off},
 			},
 			contenders: each(unaided, calls),
 		},
@@ -112,8 +130,10 @@ func (b *bench) gateways() []family {
 			name: "gateway: visible", rounds: once,
 			rows: []row{
 				{"reload", "visible after reload, by CDP", "ms", goal{most: 0.8, of: best}, byCDP},
-				{"reload", "visible after reload, by WebSocket", "ms", goal{most: 0.8, of: best}, bySocket},
-				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms", goal{most: 1.4, of: wsFloor}, byCDP},
+				{"reload", "visible after reload, by WebSocket", "ms", goal{most: 0.8, of: best},
+					bySocket},
+				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms",
+					goal{most: 1.4, of: wsFloor}, byCDP},
 			},
 			contenders: each(func(r rival) bool { return programs(r) || r.look != nil },
 				func(r *rig) func(context.Context) (figures, error) { return r.visible }),
@@ -121,9 +141,11 @@ func (b *bench) gateways() []family {
 		{
 			name: memory, rounds: 1,
 			rows: []row{
-				{"mb", "gateway: resident memory with 10 tabs, by WebSocket", "MB", goal{most: 20}, bySocket},
+				{"mb", "gateway: resident memory with 10 tabs, by WebSocket", "MB", goal{most: 20},
+					bySocket},
 			},
-			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) { return r.memory }),
+			contenders: each(programs,
+				func(r *rig) func(context.Context) (figures, error) { return r.memory }),
 		},
 	}
 	for i := range families {
@@ -134,7 +156,8 @@ func (b *bench) gateways() []family {
 					all.Go(func() {
 						limited, cancel := context.WithTimeout(ctx, time.Minute)
 						defer cancel()
-						if r.failed = r.openOnce(limited); r.failed == nil && families[i].name == memory {
+						if r.failed = r.openOnce(limited); r.failed == nil &&
+							families[i].name == memory {
 							r.failed = r.open10(limited)
 						}
 					})
@@ -150,15 +173,18 @@ func (b *bench) gateways() []family {
 type rival struct {
 	name string
 	kind kind
-	// html is in the rival's pages, after offer, which is in all pages. ADDRESS is the rival's port.
+	// html is in the rival's pages, after offer, which is in all pages. ADDRESS is the rival's
+	// port.
 	html string
-	// serve starts the program, and returns after its first answer. It is nil for a rival without a program.
+	// serve starts the program, and returns after its first answer. It is nil for a rival without a
+	// program.
 	serve func(ctx context.Context, r *rig) (*agent, error)
 	// ready is called until it returns no error. It may look up the names that read and call need.
 	ready func(context.Context, *rig) error
 	read  func(context.Context, *rig) (string, error)
 	call  func(context.Context, *rig) (string, error)
-	// native means that the rival needs the browser's own WebMCP. off turns that off; otherwise it is on.
+	// native means that the rival needs the browser's own WebMCP. off turns that off; otherwise it
+	// is on.
 	native, off bool
 	// tools means that the rival has tools only: its reads are calls.
 	tools bool
@@ -195,7 +221,8 @@ var (
 	overCDP = rival{
 		name: byCDP, kind: ours, html: pagewireTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
-			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(r.port),
+			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub",
+				local(r.port),
 				"--chrome", r.browser.URL)
 		},
 		ready: offers("state"), read: readState, call: callState,
@@ -203,7 +230,8 @@ var (
 	overSocket = rival{
 		name: bySocket, kind: ours, html: gatewayTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
-			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(r.port))
+			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub",
+				local(r.port))
 		},
 		ready: offers("state"), read: readState, call: callState,
 	}
@@ -232,13 +260,17 @@ var rivals = []rival{
 		name: jason, kind: peer,
 		// Its widget is made for pages without modules of their own.
 		html: `<script>var module = { exports: {} };</script>` +
-			`<script src="/node_modules/@jason.today/webmcp/build/webmcp.js"></script>` + inline("jason"),
+			`<script src="/node_modules/@jason.today/webmcp/build/webmcp.js"></script>` +
+			inline("jason"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
-			// Its server of pages starts first: the program's own first start of it loses a race against itself.
-			if err := r.background(ctx, "webmcp", "--foreground", "--port", strconv.Itoa(r.port)); err != nil {
+			// Its server of pages starts first: the program's own first start of it loses a race
+			// against itself.
+			if err := r.background(ctx, "webmcp", "--foreground", "--port",
+				strconv.Itoa(r.port)); err != nil {
 				return nil, err
 			}
-			return startAgent(ctx, r.env(), r.bin("webmcp"), "--mcp", "--port", strconv.Itoa(r.port))
+			return startAgent(ctx, r.env(), r.bin("webmcp"), "--mcp", "--port",
+				strconv.Itoa(r.port))
 		},
 		ready: offers(".*-state"), read: readState, call: callState,
 	},
@@ -247,44 +279,56 @@ var rivals = []rival{
 		html: inline("testing") +
 			`<script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/embed.js" data-relay-port="PORT"></script>`,
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
-			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port", strconv.Itoa(r.port))
+			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port",
+				strconv.Itoa(r.port))
 		},
 		ready: offers("state(_.*)?"), call: callState,
 	},
 	{
 		name: devtools, kind: peer, native: true, html: mcpbTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
-			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/chrome-devtools-mcp", "--browserUrl",
-				r.httpURL(), "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux")
+			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/chrome-devtools-mcp",
+				"--browserUrl",
+				r.httpURL(), "--categoryExperimentalWebmcp", "--no-usage-statistics",
+				"--no-performance-crux")
 		},
-		ready: func(ctx context.Context, r *rig) error { return r.finds(ctx, "list_pages", map[string]any{}) },
+		ready: func(ctx context.Context,
+			r *rig) error {
+			return r.finds(ctx, "list_pages", map[string]any{})
+		},
 		call: func(ctx context.Context, r *rig) (string, error) {
-			return r.agent.tool(ctx, "execute_webmcp_tool", map[string]any{"pageId": r.page, "toolName": "state",
-				"input": "{}"})
+			return r.agent.tool(ctx, "execute_webmcp_tool",
+				map[string]any{"pageId": r.page, "toolName": "state",
+					"input": "{}"})
 		},
 	},
 	{
 		name: playwrite, kind: peer, native: true, html: mcpbTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
-			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/playwright-mcp", "--cdp-endpoint", r.httpURL())
+			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/playwright-mcp",
+				"--cdp-endpoint", r.httpURL())
 		},
 		ready: func(ctx context.Context, r *rig) error {
 			if err := r.finds(ctx, "browser_tabs", map[string]any{"action": "list"}); err != nil {
 				return err
 			}
-			if _, err := r.agent.tool(ctx, "browser_tabs", map[string]any{"action": "select", "index": r.page}); err != nil {
+			if _, err := r.agent.tool(ctx, "browser_tabs",
+				map[string]any{"action": "select", "index": r.page}); err != nil {
 				return err
 			}
-			_, err := r.agent.tool(ctx, "browser_snapshot", map[string]any{}) // the snapshot makes it look up the page's tools
+			// the snapshot makes it look up the page's tools
+			_, err := r.agent.tool(ctx, "browser_snapshot", map[string]any{})
 			r.tool = "webmcp_state"
 			return err
 		},
 		call: callState,
 	},
 	socketFloor,
-	{name: cdpFloor, kind: floor, html: inline("echo"), ready: attachBare, read: callBare, call: callBare},
+	{name: cdpFloor, kind: floor, html: inline("echo"), ready: attachBare, read: callBare,
+		call: callBare},
 	{
-		name: wsToolFloor, kind: floor, native: true, tools: true, html: inline("execute", "socket"),
+		name: wsToolFloor, kind: floor, native: true, tools: true,
+		html:  inline("execute", "socket"),
 		ready: echoes, call: echoState,
 	},
 	{
@@ -312,7 +356,8 @@ func (r *rig) finds(ctx context.Context, tool string, arguments map[string]any) 
 	if err != nil {
 		return err
 	}
-	m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(list)
+	m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).
+		FindStringSubmatch(list)
 	if m == nil {
 		return fmt.Errorf("%s: %q", tool, list)
 	}
@@ -335,7 +380,8 @@ func echoState(ctx context.Context, r *rig) (string, error) {
 	if echo == nil {
 		return "", errors.New("no page has connected")
 	}
-	text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"%s"}]}}`, strings.Repeat("x", 100))
+	text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"%s"}]}}`,
+		strings.Repeat("x", 100))
 	if err := echo.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
 		return "", err
 	}
@@ -364,8 +410,8 @@ func attachBare(ctx context.Context, r *rig) error {
 	return nil
 }
 
-// attach gets the page's function. A target has its page's URL while it still has the empty document, and functions of
-// that go away with it. reply exists only in the page's own document.
+// attach gets the page's function. A target has its page's URL while it still has the empty
+// document, and functions of that go away with it. reply exists only in the page's own document.
 func (c *bare) attach(ctx context.Context, id string) error {
 	for _, step := range []struct {
 		method string
@@ -375,7 +421,9 @@ func (c *bare) attach(ctx context.Context, id string) error {
 		{"Target.attachToTarget", map[string]any{"targetId": id, "flatten": true}, &c.session},
 		{"Runtime.enable", nil, nil},
 		{"Runtime.addBinding", map[string]any{"name": "answer"}, nil},
-		{"Runtime.evaluate", map[string]any{"expression": `self.reply && ((text) => reply(text, answer))`}, &c.function},
+		{"Runtime.evaluate",
+			map[string]any{"expression": `self.reply && ((text) => reply(text, answer))`},
+			&c.function},
 	} {
 		result, err := c.call(ctx, c.session.ID, step.method, step.params)
 		if err == nil && step.result != nil {
@@ -400,7 +448,8 @@ func callBare(ctx context.Context, r *rig) (string, error) {
 func (c *bare) run(ctx context.Context, text string) (string, error) {
 	c.said = ""
 	_, err := c.call(ctx, c.session.ID, "Runtime.callFunctionOn", map[string]any{
-		"functionDeclaration": "function (message) { this(message) }", "objectId": c.function.Result.ID, "silent": true,
+		"functionDeclaration": "function (message) { this(message) }",
+		"objectId":            c.function.Result.ID, "silent": true,
 		"arguments": []any{map[string]any{"value": text}},
 	})
 	for err == nil && c.said == "" {
@@ -424,7 +473,8 @@ type bare struct {
 	}
 }
 
-func (c *bare) call(ctx context.Context, session target.SessionID, method string, params map[string]any) ([]byte,
+func (c *bare) call(ctx context.Context, session target.SessionID, method string,
+	params map[string]any) ([]byte,
 	error) {
 	text, err := json.Marshal(params)
 	if err != nil {
@@ -435,8 +485,9 @@ func (c *bare) call(ctx context.Context, session target.SessionID, method string
 	}
 	c.last++
 	id := c.last
-	if err := c.conn.Write(ctx, &cdproto.Message{ID: id, SessionID: session, Method: cdproto.MethodType(method),
-		Params: text}); err != nil {
+	if err := c.conn.Write(ctx,
+		&cdproto.Message{ID: id, SessionID: session, Method: cdproto.MethodType(method),
+			Params: text}); err != nil {
 		return nil, err
 	}
 	for {
@@ -489,7 +540,8 @@ type rig struct {
 	token   sync.Mutex
 }
 
-// entry is a variable that marks the rival's processes. A daemon inherits few variables, and this is one of them.
+// entry is a variable that marks the rival's processes. A daemon inherits few variables, and this
+// is one of them.
 func (r *rig) entry() string { return "TMPDIR=" + r.home }
 
 func (r *rig) env() []string {
@@ -549,7 +601,8 @@ func (r *rig) open(ctx context.Context) (err error) {
 	if r.off {
 		flags = append(flags, "--disable-features=WebMCP")
 	}
-	if r.browser, err = launched.Start(ctx, launched.Options{Flags: flags, DebugPort: "0"}); err != nil {
+	if r.browser,
+		err = launched.Start(ctx, launched.Options{Flags: flags, DebugPort: "0"}); err != nil {
 		return err
 	}
 	r.b.onClose(r.browser.Close)
@@ -584,13 +637,15 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 		r.nonce++
 		nonce := r.nonce
 		r.mu.Unlock()
-		html := strings.NewReplacer("ADDRESS", local(r.port), "PORT", strconv.Itoa(r.port)).Replace(r.html)
+		html := strings.NewReplacer("ADDRESS", local(r.port), "PORT", strconv.Itoa(r.port)).
+			Replace(r.html)
 		if req.URL.RawQuery == "" {
 			html += inline("reload")
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		fmt.Fprintf(w, `<!doctype html><title>bench</title><link rel=icon href=data:,><body><script>const state = "nonce-%d-%s"</script>%s`,
+		fmt.Fprintf(w,
+			`<!doctype html><title>bench</title><link rel=icon href=data:,><body><script>const state = "nonce-%d-%s"</script>%s`,
 			nonce, strings.Repeat("x", 100), html)
 	case "/reload":
 		select {
@@ -650,12 +705,13 @@ func (r *rig) command(ctx context.Context, method string, params map[string]any)
 	return (&bare{conn: conn}).call(ctx, "", method, params)
 }
 
-// trips measures round trips, one after the other. Before the first it makes 1,500 others, so that browsers and Node
-// have compiled the hot code (page.ts has the reason).
+// trips measures round trips, one after the other. Before the first it makes 1,500 others, so that
+// browsers and Node have compiled the hot code (page.ts has the reason).
 //
-// A rival that needs more than five seconds for all of them (two, in a short run) is measured for that long only, and
-// counts as warm after that long.
-func (r *rig) trips(ctx context.Context, n int, warm *int, work func(context.Context, *rig) (string, error)) (figures,
+// A rival that needs more than five seconds for all of them (two, in a short run) is measured for
+// that long only, and counts as warm after that long.
+func (r *rig) trips(ctx context.Context, n int, warm *int,
+	work func(context.Context, *rig) (string, error)) (figures,
 	error) {
 	budget := 5 * time.Second
 	if r.b.short {

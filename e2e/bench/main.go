@@ -1,15 +1,15 @@
-// Command bench measures Pagewire and other programs for the same purpose, in one run. Every round measures every
-// contender once. The order of the contenders turns, so that other work of the machine affects all alike. The ratios
-// count, not the single figures.
+// Command bench measures Pagewire and other programs for the same purpose, in one run. Every round
+// measures every contender once. The order of the contenders turns, so that other work of the
+// machine affects all alike. The ratios count, not the single figures.
 //
-// It needs dist/ and bin/pagewire (make build), the npm packages of the others (package.json and e2e/peers) and a
-// browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It writes e2e/bench/bench.md
-// and bench.json; a short run writes both to dist/bench.
+// It needs dist/ and bin/pagewire (make build), the npm packages of the others (package.json and
+// e2e/peers) and a browser. Run it from the top of the repository: make bench, which is go run
+// ./e2e/bench. It writes e2e/bench/bench.md and bench.json; a short run writes both to dist/bench.
 //
-// The measurements are in families: start.go and page.go in pages, gateway.go at the gateway, relay.go for a bare
-// gateway, daemon.go for the daemon's end, renderers.go in the browser's processes, shown.go for any page; with -agents only those
-// of models.go. To add a row, add an element. Nothing here is a test: only work that is not done makes it fail, and no
-// figure does.
+// The measurements are in families: start.go and page.go in pages, gateway.go at the gateway,
+// relay.go for a bare gateway, daemon.go for the daemon's end, renderers.go in the browser's
+// processes, shown.go for any page; with -agents only those of models.go. To add a row, add an
+// element. Nothing here is a test: only work that is not done makes it fail, and no figure does.
 package main
 
 import (
@@ -39,8 +39,10 @@ func main() {
 	}
 	rounds := flag.Int("rounds", 7, "measure each contender this many times")
 	short := flag.Bool("short", false, "less of everything: two minutes in all")
-	agents := flag.Bool("agents", false, "measure what a model pays for knowing what a page shows, and nothing else")
-	soak := flag.Int("soak", 0, "watch ten tabs for so many minutes, print what that costs, and measure nothing else")
+	agents := flag.Bool("agents", false,
+		"measure what a model pays for knowing what a page shows, and nothing else")
+	soak := flag.Int("soak", 0,
+		"watch ten tabs for so many minutes, print what that costs, and measure nothing else")
 	only := flag.String("row", "", "measure only families whose name matches this `regexp`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -65,7 +67,8 @@ func run(ctx context.Context, rounds, soak int, short, agents bool, only string)
 		return err
 	}
 	defer b.close()
-	chromium, closeBrowser, err := browsertest.Launch(ctx, browsertest.Options{Flags: []string{offline}})
+	chromium, closeBrowser,
+		err := browsertest.Launch(ctx, browsertest.Options{Flags: []string{offline}})
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,8 @@ func run(ctx context.Context, rounds, soak int, short, agents bool, only string)
 	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
 		Commit: figure.Commit(), How: how}
 	var failed []error
-	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.shownPages(), []family{b.daemons(), b.renderers()})
+	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.shownPages(),
+		[]family{b.daemons(), b.renderers()})
 	if agents {
 		families = b.models()
 	}
@@ -125,7 +129,8 @@ func run(ctx context.Context, rounds, soak int, short, agents bool, only string)
 		if row.Missed {
 			missed = ", missed"
 		}
-		fmt.Printf("%s: %s; beside %s; goal %s%s\n", row.Name, row.Figure, row.Beside, row.Goal, missed)
+		fmt.Printf("%s: %s; beside %s; goal %s%s\n", row.Name, row.Figure, row.Beside, row.Goal,
+			missed)
 	}
 	fmt.Printf("\n%s/bench.md has every contender.\n", out)
 	return errors.Join(failed...)

@@ -18,7 +18,8 @@ type family struct {
 	name       string
 	rows       []row
 	contenders []contender
-	// warm adds a first round that does not count, for the work that a program or a machine does only once.
+	// warm adds a first round that does not count, for the work that a program or a machine does
+	// only once.
 	warm bool
 	// rounds replaces the number of rounds if it is not 0.
 	rounds int
@@ -34,8 +35,8 @@ type row struct {
 	name string
 	unit string
 	goal goal
-	// us is the contender to judge. The row has no others of ours. If the goal names a floor, the row has only that beside
-	// us. Default: the first contender, beside all.
+	// us is the contender to judge. The row has no others of ours. If the goal names a floor, the
+	// row has only that beside us. Default: the first contender, beside all.
 	us string
 }
 
@@ -52,8 +53,8 @@ func (r row) has(name string, k kind) bool {
 // A goal is a bound for Pagewire's value.
 type goal struct {
 	most float64 // 0: no goal, or a goal of zero with exact
-	// of is the base of which most is a multiple: `best` (the best peer in the same run), or a floor's name. With "" most
-	// is in the row's unit.
+	// of is the base of which most is a multiple: `best` (the best peer in the same run), or a
+	// floor's name. With "" most is in the row's unit.
 	of string
 	// least makes most a minimum. exact allows a goal of zero.
 	least, exact bool
@@ -70,8 +71,8 @@ const (
 	floor kind = "floor"
 )
 
-// A contender without measure does not offer the family's work. A contender whose figures lack a row's key does not
-// offer that row.
+// A contender without measure does not offer the family's work. A contender whose figures lack a
+// row's key does not offer that row.
 type contender struct {
 	name    string
 	kind    kind
@@ -88,8 +89,8 @@ type outcome struct {
 	err    error
 }
 
-// measure runs the rounds. A contender that fails twice is out, and the others go on. The error has the failures of
-// ours.
+// measure runs the rounds. A contender that fails twice is out, and the others go on. The error has
+// the failures of ours.
 func (f family) measure(ctx context.Context, rounds int) (rows []figure.Row, failed error) {
 	rounds, f.limit = cmp.Or(f.rounds, rounds), cmp.Or(f.limit, 30*time.Second)
 	if f.prepare != nil {
@@ -136,7 +137,8 @@ func (f family) measure(ctx context.Context, rounds int) (rows []figure.Row, fai
 	return rows, failed
 }
 
-// judge compares ours, the first contender of the row, with the base of the goal: a floor, or the best peer.
+// judge compares ours, the first contender of the row, with the base of the goal: a floor, or the
+// best peer.
 func (r row) judge(outcomes []outcome) figure.Row {
 	result := figure.Row{Name: r.name, Goal: r.goal.text(r.unit)}
 	var us, base *float64
@@ -182,11 +184,13 @@ func (r row) judge(outcomes []outcome) figure.Row {
 		}
 		value = *us / *base
 	}
-	result.Missed = result.Goal != "" && (value > r.goal.most != r.goal.least) && value != r.goal.most
+	result.Missed = result.Goal != "" && (value > r.goal.most != r.goal.least) &&
+		value != r.goal.most
 	return result
 }
 
-// floor reports whether the goal names a contender that the row is judged by, instead of the best peer.
+// floor reports whether the goal names a contender that the row is judged by, instead of the best
+// peer.
 func (g goal) floor() bool { return g.of != "" && g.of != best }
 
 func (g goal) text(unit string) string {

@@ -20,31 +20,38 @@ const (
 	agentBrowser = "agent-browser 0.41.2"
 )
 
-// models are the families that measure a model's cost of knowing a page's state: -agents measures only these.
+// models are the families that measure a model's cost of knowing a page's state: -agents measures
+// only these.
 //
-// Each contender plays one script in its own browser. A page shows a cart of 6 KB and a text of 40 KB. The model looks
-// once. Then it has other work in 40 turns, and before 25 of these one item or one line changes, and stays so. With
-// reminders it calls the page's tool; of any page its program's hook tells; the others ask in each turn. The count is the part of the
-// page's state that is added to the model's context.
+// Each contender plays one script in its own browser. A page shows a cart of 6 KB and a text of 40
+// KB. The model looks once. Then it has other work in 40 turns, and before 25 of these one item or
+// one line changes, and stays so. With reminders it calls the page's tool; of any page its
+// program's hook tells; the others ask in each turn. The count is the part of the page's state that
+// is added to the model's context.
 func (b *bench) models() []family {
-	lines, pre := b.sessions("lines", "<div id=text></div>"), b.sessions("one `<pre>`", "<pre id=text></pre>")
+	lines, pre := b.sessions("lines", "<div id=text></div>"),
+		b.sessions("one `<pre>`", "<pre id=text></pre>")
 	lines.rows = append(lines.rows,
 		row{"bytes", "model: page state added in 40 turns, beside reading all each time", "B",
 			goal{most: 0.1, of: polling}, reminded},
-		row{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true}, ""},
+		row{"told", "model: changes older than 1 s that are in the next result", "%",
+			goal{most: 100, least: true}, ""},
 		row{"asking", "model: turns spent on asking", "", goal{exact: true}, ""})
 	return []family{lines, pre}
 }
 
-// sessions are of a page whose content is as short as possible in a snapshot: each item is one text, and so is each line,
-// or the whole text.
+// sessions are of a page whose content is as short as possible in a snapshot: each item is one
+// text, and so is each line, or the whole text.
 func (b *bench) sessions(shape, text string) family {
 	page := func(tag string) string { return "<div id=cart></div>" + text + tag + inline("shop") }
 	f := family{name: "model: text as " + shape, rounds: 1, limit: 4 * time.Minute, rows: []row{
 		{"first", "model: first look, text as " + shape, "B", goal{most: 1, of: best}, reminded},
-		{"later", "model: 25 changes in the 40 turns behind it, text as " + shape, "B", goal{most: 1, of: best}, reminded},
-		{"bytes", "model: page state added in 40 turns, text as " + shape, "B", goal{most: 1, of: best}, reminded},
-		{"first", "model: first look at any page, text as " + shape, "B", goal{most: 1, of: best}, anyPage},
+		{"later", "model: 25 changes in the 40 turns behind it, text as " + shape, "B",
+			goal{most: 1, of: best}, reminded},
+		{"bytes", "model: page state added in 40 turns, text as " + shape, "B",
+			goal{most: 1, of: best}, reminded},
+		{"first", "model: first look at any page, text as " + shape, "B", goal{most: 1, of: best},
+			anyPage},
 		{"later", "model: 25 changes of any page in the 40 turns behind it, text as " + shape, "B",
 			goal{most: 1, of: best}, anyPage},
 	}}
@@ -57,19 +64,21 @@ func (b *bench) sessions(shape, text string) family {
 		default:
 			r.html = page(pagewireTag)
 		}
-		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (figures, error) {
-			s := &session{rig: &rig{rival: r.rival, b: b, changes: make(chan string)}}
-			if err := s.openOnce(ctx); err != nil {
-				return nil, err
-			}
-			return s.play(ctx, r)
-		}})
+		f.contenders = append(f.contenders,
+			contender{r.name, r.kind, func(ctx context.Context) (figures, error) {
+				s := &session{rig: &rig{rival: r.rival, b: b, changes: make(chan string)}}
+				if err := s.openOnce(ctx); err != nil {
+					return nil, err
+				}
+				return s.play(ctx, r)
+			}})
 	}
 	return f
 }
 
-// A reader is a way to know a page's state. begin looks before the first turn, and look in each turn: they return the
-// part of the page's state that is added to the context. Without begin, look looks before the first turn, too.
+// A reader is a way to know a page's state. begin looks before the first turn, and look in each
+// turn: they return the part of the page's state that is added to the context. Without begin, look
+// looks before the first turn, too.
 type reader struct {
 	rival
 	begin, look func(context.Context, *session) (text string, err error)
@@ -81,9 +90,10 @@ var readers = []reader{
 	{rival: shows(""), begin: readShown, look: hear},
 	{rival: snapshots(devtools), look: snapshot("take_snapshot")},
 	{rival: snapshots(playwrite), look: snapshot("browser_snapshot")},
-	{rival: rival{name: agentBrowser, kind: peer, ready: findsTab}, look: func(ctx context.Context, s *session) (string, error) {
-		return s.cli(ctx, "snapshot", "--delta")
-	}},
+	{rival: rival{name: agentBrowser, kind: peer, ready: findsTab},
+		look: func(ctx context.Context, s *session) (string, error) {
+			return s.cli(ctx, "snapshot", "--delta")
+		}},
 }
 
 func shopper(name string) rival {
@@ -113,13 +123,16 @@ func (s *session) change(ctx context.Context, n int) error {
 	var items, lines []string
 	for i, note := range s.notes {
 		items = append(items,
-			fmt.Sprintf(`{"sku":"sku-%d","quantity":%d,"price":12.50,"title":"a thing that is in the cart","note":%q}`,
+			fmt.Sprintf(
+				`{"sku":"sku-%d","quantity":%d,"price":12.50,"title":"a thing that is in the cart","note":%q}`,
 				i, i+1, note))
 	}
 	for i, mark := range s.marks {
-		lines = append(lines, fmt.Sprintf("line %d of a text that somebody is writing just now%s", i, mark))
+		lines = append(lines,
+			fmt.Sprintf("line %d of a text that somebody is writing just now%s", i, mark))
 	}
-	state, err := json.Marshal(map[string]any{"n": n, "cart": `{"items":[` + strings.Join(items, ",") + `]}`,
+	state, err := json.Marshal(map[string]any{"n": n, "cart": `{"items":[` +
+		strings.Join(items, ",") + `]}`,
 		"text": strings.Join(lines, "\n")})
 	if err != nil {
 		return err
@@ -175,8 +188,9 @@ func (s *session) play(ctx context.Context, r reader) (figures, error) {
 			told++
 		}
 	}
-	return figures{"first": float64(first), "later": float64(later), "bytes": float64(first + later),
-		"told": 100 * float64(told) / changes, "asking": float64(asking)}, nil
+	return figures{"first": float64(first), "later": float64(later),
+		"bytes": float64(first + later),
+		"told":  100 * float64(told) / changes, "asking": float64(asking)}, nil
 }
 
 func work(ctx context.Context, s *session) (string, error) {
@@ -203,7 +217,8 @@ func (s *session) reads(ctx context.Context, uri string) (string, error) {
 
 // hear is what the hook of an agent's program adds to a prompt.
 func hear(ctx context.Context, s *session) (string, error) {
-	cmd := testcmd.CommandContext(ctx, s.b.program(), "changes", "--hub", local(s.port), "--uri", s.shown())
+	cmd := testcmd.CommandContext(ctx, s.b.program(), "changes", "--hub", local(s.port), "--uri",
+		s.shown())
 	cmd.Env = s.env()
 	text, err := cmd.Output()
 	return string(text), err
@@ -226,7 +241,8 @@ func findsTab(ctx context.Context, r *rig) error {
 	if err != nil {
 		return err
 	}
-	tab := regexp.MustCompile(`\[(t\d+)\].*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(list)
+	tab := regexp.MustCompile(`\[(t\d+)\].*` + regexp.QuoteMeta(r.site.URL+"/page")).
+		FindStringSubmatch(list)
 	if tab == nil {
 		return fmt.Errorf("agent-browser lists %q", list)
 	}
@@ -235,12 +251,13 @@ func findsTab(ctx context.Context, r *rig) error {
 	return err
 }
 
-// cli runs agent-browser's command, which connects to the rig's browser. Its first one starts a process that later
-// ones find by their home directory. It is a native program, which no guard can limit to this machine: it connects only
-// to the browser, and works where there is no network.
+// cli runs agent-browser's command, which connects to the rig's browser. Its first one starts a
+// process that later ones find by their home directory. It is a native program, which no guard can
+// limit to this machine: it connects only to the browser, and works where there is no network.
 func (r *rig) cli(ctx context.Context, args ...string) (string, error) {
 	cmd := testcmd.CommandContext(ctx, "e2e/peers/node_modules/.bin/agent-browser", args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, r.entry(), "AGENT_BROWSER_CDP=" + r.browser.URL}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, r.entry(),
+		"AGENT_BROWSER_CDP=" + r.browser.URL}
 	text, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("agent-browser %s: %w: %s", strings.Join(args, " "), err, text)

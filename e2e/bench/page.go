@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pages are families in which a page and its agents are in one window. Both libraries get the same page, the same work
-// and the same driver, in page/page.ts.
+// pages are families in which a page and its agents are in one window. Both libraries get the same
+// page, the same work and the same driver, in page/page.ts.
 func (b *bench) pages() []family {
 	we, they, reads, larges := libraries[0], libraries[1], 2000, 20
 	if b.short {
@@ -25,7 +25,8 @@ func (b *bench) pages() []family {
 			head = `<script src="` + script + `"></script>`
 		}
 		expression := fmt.Sprintf("bench.%s(bench.%s, %d)", job, wire, n)
-		return contender{name, k, func(ctx context.Context) (figures, error) { return b.visit(ctx, head, expression) }}
+		return contender{name, k,
+			func(ctx context.Context) (figures, error) { return b.visit(ctx, head, expression) }}
 	}
 	both := func(job string, n int) []contender {
 		return []contender{does(we.name, ours, we.path, job, "overWindow", n),
@@ -35,15 +36,19 @@ func (b *bench) pages() []family {
 		{
 			name: "page: read over window.postMessage",
 			rows: []row{
-				{"p50", "read over window.postMessage, p50", "us", goal{most: 1.5, of: windowFloor}, ""},
-				{"first", "read over window.postMessage, mean of the first 300", "us", goal{most: 0.7, of: best}, ""},
+				{"p50", "read over window.postMessage, p50", "us", goal{most: 1.5, of: windowFloor},
+					""},
+				{"first", "read over window.postMessage, mean of the first 300", "us",
+					goal{most: 0.7, of: best}, ""},
 				{"p99", "read over window.postMessage, p99", "us", goal{most: 0.6, of: best}, ""},
 			},
-			contenders: append(both("read", reads), does(windowFloor, floor, "", "echo", "windowEcho", reads)),
+			contenders: append(both("read", reads),
+				does(windowFloor, floor, "", "echo", "windowEcho", reads)),
 		},
 		{
 			name: "page: read over a MessagePort",
-			rows: []row{{"p50", "read over a MessagePort, p50", "us", goal{most: 1.5, of: portFloor}, ""}},
+			rows: []row{{"p50", "read over a MessagePort, p50", "us",
+				goal{most: 1.5, of: portFloor}, ""}},
 			contenders: []contender{
 				does(we.name, ours, we.path, "read", "overPort", reads),
 				{they.name, peer, nil},
@@ -51,16 +56,21 @@ func (b *bench) pages() []family {
 			},
 		},
 		{
-			name:       "page: read of 1 MB",
-			rows:       []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 1.12, of: windowFloor}, ""}},
-			contenders: append(both("large", larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
+			name: "page: read of 1 MB",
+			rows: []row{{"ms", "read of 1 MB over window.postMessage", "ms",
+				goal{most: 1.12, of: windowFloor}, ""}},
+			contenders: append(both("large", larges),
+				does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
 		},
 		{
 			name: "page: 10,000 changes in a loop",
 			rows: []row{
-				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}, ""},
-				{"nobody messages", "10,000 changes: messages without a subscription", "", goal{exact: true}, ""},
-				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.04, of: best}, ""},
+				{"subscriber messages", "10,000 changes: messages to a subscriber", "",
+					goal{most: 10}, ""},
+				{"nobody messages", "10,000 changes: messages without a subscription", "",
+					goal{exact: true}, ""},
+				{"subscriber busy", "10,000 changes: main thread busy", "ms",
+					goal{most: 0.04, of: best}, ""},
 			},
 			contenders: both("notify", 10_000),
 		},
@@ -72,9 +82,9 @@ const (
 	portFloor   = "floor: MessageChannel echo"
 )
 
-// visit opens a page with `head` in its head, and returns the figures of an expression that runs after the load. The
-// page itself reports them, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for its
-// stack trace.
+// visit opens a page with `head` in its head, and returns the figures of an expression that runs
+// after the load. The page itself reports them, and no debugger is attached: with one, the first
+// postMessage alone takes 2 ms more, for its stack trace.
 func (b *bench) visit(ctx context.Context, head, expression string) (figures, error) {
 	all, err := b.visits(ctx, 1, head, expression)
 	if err != nil {
@@ -83,14 +93,16 @@ func (b *bench) visit(ctx context.Context, head, expression string) (figures, er
 	return all[0], nil
 }
 
-// visits opens the page n times, one after the other, in one new profile. The browser may keep cacheable files for
-// ever.
-func (b *bench) visits(ctx context.Context, n int, head, expression string) (all []figures, err error) {
+// visits opens the page n times, one after the other, in one new profile. The browser may keep
+// cacheable files for ever.
+func (b *bench) visits(ctx context.Context, n int, head, expression string) (all []figures,
+	err error) {
 	results := make(chan string, 1)
 	server := httptest.NewServer(b.reporting(head, expression, results))
 	defer server.Close()
 
-	profile, err := chromedp.CallBrowser(b.chromium, target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	profile, err := chromedp.CallBrowser(b.chromium, target.CreateBrowserContext,
+		target.CreateBrowserContextParams{})
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +125,8 @@ func (b *bench) visits(ctx context.Context, n int, head, expression string) (all
 		case <-ctx.Done():
 			return nil, fmt.Errorf("the page has not reported: %w", ctx.Err())
 		}
-		if _, err := chromedp.CallBrowser(b.chromium, target.CloseTarget, target.CloseTargetParams(tab)); err != nil {
+		if _, err := chromedp.CallBrowser(b.chromium, target.CloseTarget,
+			target.CloseTargetParams(tab)); err != nil {
 			return nil, err
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A relay is the floor of a gateway for several agents: the agent's process and a socket to the page's owner copy
-// bytes. The page answers. Its owner is in this process, which is no advantage, because this process waits meanwhile.
+// A relay is the floor of a gateway for several agents: the agent's process and a socket to the
+// page's owner copy bytes. The page answers. Its owner is in this process, which is no advantage,
+// because this process waits meanwhile.
 
 const (
 	wsRelay   = "floor: relay to a WebSocket"
@@ -34,7 +35,8 @@ var relays = []rival{
 				return errors.New("no page has connected")
 			}
 			return r.relay(ctx, func(line []byte) ([]byte, error) {
-				if err := r.echo.Write(context.Background(), websocket.MessageText, line); err != nil {
+				if err := r.echo.Write(context.Background(), websocket.MessageText,
+					line); err != nil {
 					return nil, err
 				}
 				_, answer, err := r.echo.Read(context.Background())
@@ -60,7 +62,8 @@ var relays = []rival{
 	},
 }
 
-// relay starts the agent's process. pass hands a message of that to the page, and returns the page's answer.
+// relay starts the agent's process. pass hands a message of that to the page, and returns the
+// page's answer.
 func (r *rig) relay(ctx context.Context, pass func([]byte) ([]byte, error)) error {
 	l, err := net.Listen("unix", filepath.Join(r.home, "relay"))
 	if err != nil {

@@ -22,7 +22,8 @@ var plain = rival{name: "plain pages", kind: floor, ready: nothing}
 
 func nothing(context.Context, *rig) error { return nil }
 
-// renderers measure what pages whose agents are programs of their own cost the processes that run them. Every tab has been read once. Each measurement has new browsers.
+// renderers measure what pages whose agents are programs of their own cost the processes that run
+// them. Every tab has been read once. Each measurement has new browsers.
 func (b *bench) renderers() family {
 	f := family{
 		name: "renderers: 10 tabs", limit: 2 * time.Minute,
@@ -31,24 +32,27 @@ func (b *bench) renderers() family {
 			{"added", "renderer memory added per tab, by WebSocket", "MB", goal{most: 1}, bySocket},
 		},
 	}
-	measured := []rival{overCDP, overSocket, {name: mcpb, kind: peer, html: mcpbTag + inline("offer"), ready: nothing}, socketFloor}
+	measured := []rival{overCDP, overSocket,
+		{name: mcpb, kind: peer, html: mcpbTag + inline("offer"), ready: nothing}, socketFloor}
 	if b.short {
 		f.rounds, measured = 1, measured[:2]
 	}
-	// Each is compared with plain pages of the same minute: a browser's own memory varies more than the addition.
+	// Each is compared with plain pages of the same minute: a browser's own memory varies more than
+	// the addition.
 	for _, r := range measured {
-		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
-			var both sync.WaitGroup
-			var without figures
-			var failed error
-			both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
-			both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
-			both.Wait()
-			if err == nil && failed == nil {
-				got["added"] = (got["mb"] - without["mb"]) / manyTabs
-			}
-			return got, errors.Join(err, failed)
-		}})
+		f.contenders = append(f.contenders,
+			contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
+				var both sync.WaitGroup
+				var without figures
+				var failed error
+				both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
+				both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
+				both.Wait()
+				if err == nil && failed == nil {
+					got["added"] = (got["mb"] - without["mb"]) / manyTabs
+				}
+				return got, errors.Join(err, failed)
+			}})
 	}
 	return f
 }
@@ -95,11 +99,12 @@ func (r *rig) processes(ctx context.Context) ([]process, error) {
 	}
 	var list struct{ ProcessInfo []process }
 	err = json.Unmarshal(text, &list)
-	return slices.DeleteFunc(list.ProcessInfo, func(p process) bool { return p.Type != "renderer" }), err
+	return slices.DeleteFunc(list.ProcessInfo,
+		func(p process) bool { return p.Type != "renderer" }), err
 }
 
-// renderers returns the memory in bytes of all processes that run the browser's pages. Shared memory counts in part for
-// each.
+// renderers returns the memory in bytes of all processes that run the browser's pages. Shared
+// memory counts in part for each.
 func (r *rig) renderers(ctx context.Context) (sum float64, err error) {
 	processes, err := r.processes(ctx)
 	if err != nil {

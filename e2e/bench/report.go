@@ -21,7 +21,8 @@ func machine(chromium context.Context) string {
 	return figure.Machine() + ", " + name
 }
 
-// weights returns the rows of dist/sizes.json, which make size has written, and the compiler of the core.
+// weights returns the rows of dist/sizes.json, which make size has written, and the compiler of the
+// core.
 func weights() (rows []figure.Row, core string, err error) {
 	text, err := os.ReadFile("dist/sizes.json")
 	if err != nil {

@@ -25,36 +25,48 @@ const (
 	visible = "floor: innerText"
 )
 
-// shows returns Pagewire for a page of site/shown.js, which knows nothing of it, and whose origin its user has named.
+// shows returns Pagewire for a page of site/shown.js, which knows nothing of it, and whose origin
+// its user has named.
 func shows(page string) rival {
 	return rival{
-		name: anyPage, kind: ours, html: "<script>const asked = '" + page + "'</script>" + inline("shown"),
+		name: anyPage, kind: ours, html: "<script>const asked = '" + page + "'</script>" +
+			inline("shown"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			rules := filepath.Join(r.home, "parts.json")
-			price := fmt.Appendf(nil, `{%q: {"price": {"path": "/page?kind=%d", "find": [{"css": "#c"}]}}}`, r.site.URL,
+			price := fmt.Appendf(nil,
+				`{%q: {"price": {"path": "/page?kind=%d", "find": [{"css": "#c"}]}}}`, r.site.URL,
 				len(movements)-1)
 			if err := os.WriteFile(rules, price, 0o600); err != nil {
 				return nil, err
 			}
-			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(r.port),
+			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub",
+				local(r.port),
 				"--chrome", r.browser.URL, "--shown", r.site.URL, "--parts", rules)
 		},
-		ready: func(ctx context.Context, r *rig) error { _, err := r.agent.read(ctx, r.shown()); return err },
+		ready: func(ctx context.Context, r *rig) error {
+			_,
+				err := r.agent.read(ctx, r.shown())
+			return err
+		},
 	}
 }
 
 func (r *rig) shown() string { return r.site.URL + "/.pagewire/shown" }
 
-// movements are the kinds of site/shown.js, in its order. Each row's bound is the number of changes that may be told in
-// a minute; true changes are told all.
+// movements are the kinds of site/shown.js, in its order. Each row's bound is the number of changes
+// that may be told in a minute; true changes are told all.
 var movements = []struct {
 	name string
 	most float64
 }{
-	{"an animation", 0}, {"a spinner by class", 0}, {"a style each frame", 0}, {"a fade", 0}, {"a clock", 5},
-	{"a clock in <time>", 5}, {"a video's time", 4}, {"an ad with a number", 6}, {"an ad with other words", 6},
-	{"an upload, and Done", 4}, {"a carousel by transform", 0}, {"a carousel by display", 12}, {"the same HTML again", 0},
-	{"a canvas", 0}, {"lines of a log (30 true changes)", 31}, {"a price that nobody has picked", 6},
+	{"an animation", 0}, {"a spinner by class", 0}, {"a style each frame", 0}, {"a fade", 0},
+	{"a clock", 5},
+	{"a clock in <time>", 5}, {"a video's time", 4}, {"an ad with a number", 6},
+	{"an ad with other words", 6},
+	{"an upload, and Done", 4}, {"a carousel by transform", 0}, {"a carousel by display", 12},
+	{"the same HTML again", 0},
+	{"a canvas", 0}, {"lines of a log (30 true changes)", 31},
+	{"a price that nobody has picked", 6},
 }
 
 // shownPages are families about pages that know nothing of Pagewire.
@@ -65,7 +77,8 @@ func (b *bench) shownPages() []family {
 	}
 	first := family{name: "shown: size", rounds: 1, rows: []row{
 		{"lines", "shown: first look at 47 KB as lines", "B", goal{most: 1.05, of: visible}, ""},
-		{"pre", "shown: first look at 47 KB as one `<pre>`", "B", goal{most: 1.05, of: visible}, ""},
+		{"pre", "shown: first look at 47 KB as one `<pre>`", "B", goal{most: 1.05, of: visible},
+			""},
 	}}
 	var looks, texts, bare figures
 	first.prepare = func(ctx context.Context) { looks, texts = b.looks(ctx) }
@@ -75,23 +88,28 @@ func (b *bench) shownPages() []family {
 	}
 	told := &rig{rival: shows("changes"), b: b, changes: make(chan string)}
 	busy := &rig{rival: shows("busy"), b: b}
-	moving := family{name: "shown: movements", rounds: 1, limit: 3 * time.Minute, contenders: []contender{{anyPage, ours,
-		func(ctx context.Context) (figures, error) { return b.movements(ctx, seconds) }}}}
+	moving := family{name: "shown: movements", rounds: 1, limit: 3 * time.Minute,
+		contenders: []contender{{anyPage, ours,
+			func(ctx context.Context) (figures, error) { return b.movements(ctx, seconds) }}}}
 	for i, m := range movements {
-		moving.rows = append(moving.rows, row{strconv.Itoa(i), fmt.Sprintf("shown: told in %d s of %s", seconds, m.name), "",
-			goal{most: m.most, exact: m.most == 0}, ""})
+		moving.rows = append(moving.rows,
+			row{strconv.Itoa(i), fmt.Sprintf("shown: told in %d s of %s", seconds, m.name), "",
+				goal{most: m.most, exact: m.most == 0}, ""})
 	}
 	picked := fmt.Sprintf("shown: told in %d s of a price that its user has picked", seconds)
-	moving.rows = append(moving.rows, row{"picked", picked, "", goal{most: float64(seconds - 1), least: true}, ""})
+	moving.rows = append(moving.rows,
+		row{"picked", picked, "", goal{most: float64(seconds - 1), least: true}, ""})
 	return []family{first,
 		{name: "shown: change", rounds: rounds, limit: 2 * time.Minute, rows: []row{
 			{"p50", "shown: change to the agent's read, p50", "ms", goal{most: 300}, ""},
 			{"p95", "shown: change to the agent's read, p95", "ms", goal{most: 1000}, ""},
 		}, contenders: []contender{
-			{anyPage, ours, func(ctx context.Context) (figures, error) { return told.tells(ctx, changes) }},
+			{anyPage, ours,
+				func(ctx context.Context) (figures, error) { return told.tells(ctx, changes) }},
 		}},
 		{name: "shown: processor", rounds: rounds, limit: 2 * time.Minute, rows: []row{
-			{"first", "shown: first look at 10,000 elements, main thread", "ms", goal{most: 80}, ""},
+			{"first", "shown: first look at 10,000 elements, main thread", "ms", goal{most: 80},
+				""},
 			{"next", "shown: look after one change there, main thread", "ms", goal{most: 2}, ""},
 		}, contenders: []contender{
 			{anyPage, ours, func(ctx context.Context) (got figures, err error) {
@@ -99,13 +117,23 @@ func (b *bench) shownPages() []family {
 				bare = figures{"first": got["styles"]}
 				return got, err
 			}},
-			{"floor: four styles and the box of each", floor, func(context.Context) (figures, error) { return bare, nil }},
+			{"floor: four styles and the box of each", floor,
+				func(context.Context) (figures, error) { return bare, nil }},
 		}},
 		{name: "shown: watched", rounds: 1, limit: 3 * time.Minute, rows: []row{
-			{"busy", "shown: main thread busy, page that ticks once a second", "%", goal{most: 1}, ""},
+			{"busy", "shown: main thread busy, page that ticks once a second", "%", goal{most: 1},
+				""},
 		}, contenders: []contender{
-			{anyPage, ours, func(ctx context.Context) (figures, error) { return busy.busy(ctx, seconds, true) }},
-			{alone, floor, func(ctx context.Context) (figures, error) { return busy.busy(ctx, seconds, false) }},
+			{anyPage, ours,
+				func(ctx context.Context) (figures,
+					error) {
+					return busy.busy(ctx, seconds, true)
+				}},
+			{alone, floor,
+				func(ctx context.Context) (figures,
+					error) {
+					return busy.busy(ctx, seconds, false)
+				}},
 		}},
 		moving,
 	}
@@ -125,7 +153,8 @@ func (b *bench) looks(ctx context.Context) (looks, texts figures) {
 		var inner struct{ Result struct{ Value string } }
 		if err == nil {
 			err = r.inTab(limited, r.target, func(call call) error {
-				return call("Runtime.evaluate", map[string]any{"expression": "document.body.innerText"}, &inner)
+				return call("Runtime.evaluate",
+					map[string]any{"expression": "document.body.innerText"}, &inner)
 			})
 		}
 		cancel()
@@ -155,7 +184,8 @@ func (r *rig) tells(ctx context.Context, n int) (figures, error) {
 	for i := range n {
 		time.Sleep(time.Duration(300+i*379%900) * time.Millisecond)
 		r.nonce++
-		letter := func(digit rune) rune { return digit - '0' + 'a' } // a text that differs in numbers alone is restless
+		// a text that differs in numbers alone is restless
+		letter := func(digit rune) rune { return digit - '0' + 'a' }
 		word := "state " + strings.Map(letter, strconv.Itoa(1000+r.nonce))
 		began := time.Now()
 		r.changes <- word
@@ -181,7 +211,8 @@ type call func(method string, params, result any) error
 // run evaluates an expression in the page.
 func (call call) run(expression string) error {
 	var got struct{ ExceptionDetails *struct{ Text string } }
-	err := call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true}, &got)
+	err := call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true},
+		&got)
 	if err == nil && got.ExceptionDetails != nil {
 		err = errors.New(got.ExceptionDetails.Text)
 	}
@@ -220,7 +251,8 @@ func (call call) took(work func() error) (float64, error) {
 // measured is inTab for commands whose time counts.
 func (r *rig) measured(ctx context.Context, do func(call call) error) error {
 	return r.inTab(ctx, r.target, func(call call) error {
-		if err := call("Performance.enable", map[string]any{"timeDomain": "threadTicks"}, nil); err != nil {
+		if err := call("Performance.enable", map[string]any{"timeDomain": "threadTicks"},
+			nil); err != nil {
 			return err
 		}
 		return do(call)
@@ -233,7 +265,8 @@ const styles = `for (const e of document.body.querySelectorAll("*")) {
 	e.getBoundingClientRect();
 }`
 
-// lookTimes measures the first look at a page, and what a change of one text costs more if the page is watched.
+// lookTimes measures the first look at a page, and what a change of one text costs more if the page
+// is watched.
 func (b *bench) lookTimes(ctx context.Context, n int) (got figures, err error) {
 	r := &rig{rival: shows("rows=10000"), b: b}
 	// Whatever an agent has read once is followed, and so is the next document.
@@ -251,20 +284,27 @@ func (b *bench) lookTimes(ctx context.Context, n int) (got figures, err error) {
 	uri, settled := map[string]any{"uri": r.shown()}, "new Promise((done) => setTimeout(done, 700))"
 	got = figures{}
 	err = r.measured(ctx, func(call call) error {
-		if err := until(ctx, 200*time.Millisecond, func() error { return call.run("c; " + settled) }); err != nil {
+		if err := until(ctx, 200*time.Millisecond,
+			func() error { return call.run("c; " + settled) }); err != nil {
 			return err
 		}
 		if got["styles"], err = call.took(func() error { return call.run(styles) }); err != nil {
 			return err
 		}
-		if got["first"], err = call.took(func() error { _, err := r.agent.read(ctx, r.shown()); return err }); err != nil {
+		if got["first"],
+			err = call.took(func() error {
+			_,
+				err := r.agent.read(ctx, r.shown())
+			return err
+		}); err != nil {
 			return err
 		}
 		change := func(watched bool) (float64, error) {
 			var times []float64
 			for i := range n {
 				one, err := call.took(func() error {
-					err := call.run(fmt.Sprintf("c.textContent = 'state %s'; ", strings.Repeat("a", i+1)) + settled)
+					err := call.run(fmt.Sprintf("c.textContent = 'state %s'; ",
+						strings.Repeat("a", i+1)) + settled)
 					if err == nil && watched {
 						_, err = r.agent.read(ctx, r.shown())
 					}
@@ -304,7 +344,8 @@ func (r *rig) busy(ctx context.Context, seconds int, watched bool) (figures, err
 		return nil, err
 	}
 	if !watched {
-		if _, err := r.agent.ask(ctx, "resources/unsubscribe", map[string]any{"uri": r.shown()}); err != nil {
+		if _, err := r.agent.ask(ctx, "resources/unsubscribe",
+			map[string]any{"uri": r.shown()}); err != nil {
 			return nil, err
 		}
 	}
@@ -326,7 +367,8 @@ func (r *rig) busy(ctx context.Context, seconds int, watched bool) (figures, err
 	return figures{"busy": part}, err
 }
 
-// movements counts what an agent is told of pages that move by themselves, each in a window of its own.
+// movements counts what an agent is told of pages that move by themselves, each in a window of its
+// own.
 func (b *bench) movements(ctx context.Context, seconds int) (figures, error) {
 	r := &rig{rival: shows(""), b: b}
 	if err := r.open(ctx); err != nil {
@@ -390,8 +432,9 @@ func (b *bench) movements(ctx context.Context, seconds int) (figures, error) {
 	}
 }
 
-// soak opens ten tabs that change each second, with an agent that watches them and reads what it is told of, and ten
-// others alone. It prints what both cost at the start, in the middle and at the end.
+// soak opens ten tabs that change each second, with an agent that watches them and reads what it is
+// told of, and ten others alone. It prints what both cost at the start, in the middle and at the
+// end.
 func (b *bench) soak(ctx context.Context, minutes int) error {
 	opening, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -439,16 +482,19 @@ func (b *bench) soak(ctx context.Context, minutes int) error {
 		}
 	}()
 	time.Sleep(10 * time.Second)
-	fmt.Println("| tabs | minute | JS heap of a tab | renderers | gateway | CPU of renderers | CPU of gateway | reads |\n|" +
-		strings.Repeat("---|", 8))
+	fmt.Println(
+		"| tabs | minute | JS heap of a tab | renderers | gateway | CPU of renderers | CPU of gateway | reads |\n|" +
+			strings.Repeat("---|", 8))
 	for half := range 3 {
 		for _, r := range rigs {
 			s, err := r.sample(ctx)
 			if err != nil {
 				return err
 			}
-			fmt.Printf("| %s | %.1f | %s MB | %s MB | %s MB | %.1f s | %.2f s | %d |\n", r.name, float64(half*minutes)/2,
-				figure.Number(s["heap"]), figure.Number(s["renderers"]), figure.Number(s["gateway"]), s["cpu"],
+			fmt.Printf("| %s | %.1f | %s MB | %s MB | %s MB | %.1f s | %.2f s | %d |\n", r.name,
+				float64(half*minutes)/2,
+				figure.Number(s["heap"]), figure.Number(s["renderers"]),
+				figure.Number(s["gateway"]), s["cpu"],
 				s["gateway cpu"], reads.Load())
 		}
 		if half < 2 {
@@ -545,7 +591,8 @@ func (r *rig) inTab(ctx context.Context, id string, do func(call call) error) er
 	}
 	defer conn.Close()
 	c := &bare{conn: conn}
-	text, err := c.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": id, "flatten": true})
+	text, err := c.call(ctx, "", "Target.attachToTarget",
+		map[string]any{"targetId": id, "flatten": true})
 	if err == nil {
 		err = json.Unmarshal(text, &c.session)
 	}

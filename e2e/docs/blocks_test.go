@@ -1,7 +1,7 @@
-// Package docs runs the examples of the documents: each fenced block of README.md and of demo/docs/, by the convention
-// in CONTRIBUTING.md, "Documents". It opens each page of the manual and of the demos in a browser. Only the real things
-// are used: commands are bin/, pages are dist/ in Chromium, types are TypeScript's.
-// It never changes a document.
+// Package docs runs the examples of the documents: each fenced block of README.md and of
+// demo/docs/, by the convention in CONTRIBUTING.md, "Documents". It opens each page of the manual
+// and of the demos in a browser. Only the real things are used: commands are bin/, pages are dist/
+// in Chromium, types are TypeScript's. It never changes a document.
 package docs
 
 import (
@@ -45,7 +45,8 @@ var (
 )
 
 func blocksOf(name string, source []byte) (blocks []block) {
-	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().
+		Parse(text.NewReader(source))
 	setup := map[string]string{}
 	ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering || n.Type() != ast.TypeBlock {
@@ -57,7 +58,8 @@ func blocksOf(name string, source []byte) (blocks []block) {
 				setup[m[1]] += m[2]
 			}
 		case *ast.FencedCodeBlock:
-			b := block{file: name, language: string(n.Language(source)), values: map[string]string{}, setup: setup,
+			b := block{file: name, language: string(n.Language(source)),
+				values: map[string]string{}, setup: setup,
 				code: lines(n, source)}
 			at := 0
 			if n.Info != nil {
@@ -93,16 +95,18 @@ func lines(n ast.Node, source []byte) string {
 // documents returns the files with blocks: README.md and the manual.
 func documents(t *testing.T) []string {
 	t.Helper()
-	names := []string{"README.md", "e2e/docs/testdata/convention.md"} // the second has a block of each kind
-	err := fs.WalkDir(os.DirFS(root), "demo/docs", func(name string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.Name() == "node_modules" {
-			return fs.SkipDir
-		}
-		if err == nil && filepath.Ext(name) == ".md" {
-			names = append(names, name)
-		}
-		return err
-	})
+	// the second has a block of each kind
+	names := []string{"README.md", "e2e/docs/testdata/convention.md"}
+	err := fs.WalkDir(os.DirFS(root), "demo/docs",
+		func(name string, entry fs.DirEntry, err error) error {
+			if entry != nil && entry.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+			if err == nil && filepath.Ext(name) == ".md" {
+				names = append(names, name)
+			}
+			return err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,26 +156,30 @@ func TestEachBlockIsOfTheConvention(t *testing.T) {
 	t.Logf("blocks by language: %v, of which %d are not run", counts, skipped)
 }
 
-// TestBlocks runs all. A file's sh blocks share a directory and run one after the other; others are independent.
+// TestBlocks runs all. A file's sh blocks share a directory and run one after the other; others are
+// independent.
 func TestBlocks(t *testing.T) {
 	for _, name := range documents(t) {
 		blocks := blocksOf(name, read(t, name))
-		t.Run(strings.TrimSuffix(strings.TrimPrefix(name, "demo/docs/"), ".md"), func(t *testing.T) {
-			t.Parallel()
-			runShell(t, blocks)
-			for i, b := range blocks {
-				switch {
-				case b.skipped():
-					parseOnly(t, b)
-				case b.language == "html", b.language == "js" && !b.has("node"):
-					t.Run(fmt.Sprintf("%s line %d", b.language, b.line), func(t *testing.T) { runInPage(t, blocks, i) })
-				case b.language == "js":
-					t.Run(fmt.Sprintf("node line %d", b.line), func(t *testing.T) { runInNode(t, b) })
-				default:
-					parseOnly(t, b)
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(name, "demo/docs/"), ".md"),
+			func(t *testing.T) {
+				t.Parallel()
+				runShell(t, blocks)
+				for i, b := range blocks {
+					switch {
+					case b.skipped():
+						parseOnly(t, b)
+					case b.language == "html", b.language == "js" && !b.has("node"):
+						t.Run(fmt.Sprintf("%s line %d", b.language, b.line),
+							func(t *testing.T) { runInPage(t, blocks, i) })
+					case b.language == "js":
+						t.Run(fmt.Sprintf("node line %d", b.line),
+							func(t *testing.T) { runInNode(t, b) })
+					default:
+						parseOnly(t, b)
+					}
 				}
-			}
-		})
+			})
 	}
 }
 

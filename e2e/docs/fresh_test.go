@@ -12,8 +12,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// TestReadme follows the README as after a clone: in the repository's directory, with an empty HOME, it runs the sh
-// blocks with the word fresh, in their order. TestBlocks runs the others.
+// TestReadme follows the README as after a clone: in the repository's directory, with an empty
+// HOME, it runs the sh blocks with the word fresh, in their order. TestBlocks runs the others.
 //
 // make test-readme runs it; make test-fresh runs it in a clone.
 func TestReadme(t *testing.T) {

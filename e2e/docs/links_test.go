@@ -18,7 +18,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// TestLinksOfTheDocuments follows each link of each Markdown file, to an existing file and an existing heading of it.
+// TestLinksOfTheDocuments follows each link of each Markdown file, to an existing file and an
+// existing heading of it.
 func TestLinksOfTheDocuments(t *testing.T) {
 	list := testcmd.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
 	list.Dir = root
@@ -28,7 +29,8 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	}
 	seen := 0
 	for name := range strings.FieldsSeq(string(out)) {
-		if _, err := os.Stat(filepath.Join(root, name)); err != nil || strings.Contains(name, "testdata/") {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil ||
+			strings.Contains(name, "testdata/") {
 			continue
 		}
 		_, links := outline(read(t, name))
@@ -58,7 +60,8 @@ func TestLinksOfTheDocuments(t *testing.T) {
 
 // outline returns a Markdown file's anchors, made as GitHub makes them, and its links.
 func outline(source []byte) (anchors, links []string) {
-	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().
+		Parse(text.NewReader(source))
 	times := map[string]int{}
 	ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {

@@ -43,8 +43,9 @@ func places(t *testing.T) []string {
 	return found
 }
 
-// TestLook opens each page of the manual and of the demos in both themes, in a wide window and in one of 360 px. None
-// may scroll sideways, write an error to its console, or break a rule of axe-core. axe-core checks the narrow window.
+// TestLook opens each page of the manual and of the demos in both themes, in a wide window and in
+// one of 360 px. None may scroll sideways, write an error to its console, or break a rule of
+// axe-core. axe-core checks the narrow window.
 //
 // make test-docs runs it.
 func TestLook(t *testing.T) {
@@ -63,13 +64,16 @@ func TestLook(t *testing.T) {
 			t.Parallel()
 			tab, said := w.tab(t, 20*patience)
 			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}
+				{Name: "prefers-color-scheme", Value: theme},
+				{Name: "prefers-reduced-motion", Value: "reduce"}}}
 			if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
 				t.Fatal(err)
 			}
 			for _, place := range all {
 				look := func(script string, width int64) {
-					problems, err := chromedp.Run(tab, chromedp.Evaluate[[]string](script, chromedp.EvalAwaitPromise))
+					problems,
+						err := chromedp.Run(tab,
+						chromedp.Evaluate[[]string](script, chromedp.EvalAwaitPromise))
 					if err != nil {
 						t.Fatalf("%s, %d px: %v", place, width, err)
 					}
@@ -78,7 +82,8 @@ func TestLook(t *testing.T) {
 					}
 					takePicture(t, tab, place, theme, width)
 				}
-				if err := chromedp.Do(tab, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.demo+place),
+				if err := chromedp.Do(tab, chromedp.EmulateViewport(1280, 900),
+					chromedp.Navigate(w.demo+place),
 					evaluate(string(axe)+string(script))); err != nil {
 					t.Fatalf("%s: %v", place, err)
 				}
@@ -130,7 +135,8 @@ func takePicture(t *testing.T, tab context.Context, place, theme string, width i
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", strings.TrimSuffix(name, path.Ext(name)), theme, width))
+	file := filepath.Join(dir,
+		fmt.Sprintf("%s-%s-%d.png", strings.TrimSuffix(name, path.Ext(name)), theme, width))
 	if err := os.WriteFile(file, picture, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// runInPage runs an html or js block in a page of the shop, after the blocks that it continues and its setup.
+// runInPage runs an html or js block in a page of the shop, after the blocks that it continues and
+// its setup.
 func runInPage(t *testing.T, blocks []block, at int) {
 	t.Helper()
 	w, b := there(t), blocks[at]
@@ -31,7 +32,8 @@ func runInPage(t *testing.T, blocks []block, at int) {
 	if err := chromedp.Do(tab, chromedp.Navigate("https://shop.example"+path)); err != nil {
 		t.Fatalf("%v: %v", b, err)
 	}
-	failed, err := chromedp.Run(tab, chromedp.Evaluate[string](`globalThis.blockEnded`, chromedp.EvalAwaitPromise))
+	failed, err := chromedp.Run(tab,
+		chromedp.Evaluate[string](`globalThis.blockEnded`, chromedp.EvalAwaitPromise))
 	if err == nil && failed != "" {
 		said.add(failed)
 	}
@@ -46,7 +48,8 @@ func runInPage(t *testing.T, blocks []block, at int) {
 	}
 	text, err := chromedp.Run(
 		tab,
-		chromedp.Evaluate[string](`agent.readAll().then(JSON.stringify)`, chromedp.EvalAwaitPromise),
+		chromedp.Evaluate[string](`agent.readAll().then(JSON.stringify)`,
+			chromedp.EvalAwaitPromise),
 	)
 	if err != nil {
 		t.Fatalf("%v: an agent: %v", b, err)
@@ -75,7 +78,8 @@ func chainOf(blocks []block, at int) (chain []block) {
 	return chain
 }
 
-// serveBlock makes the shop serve a chain as a page. Its promise blockEnded resolves when its script has run.
+// serveBlock makes the shop serve a chain as a page. Its promise blockEnded resolves when its
+// script has run.
 func (w *world) serveBlock(t *testing.T, path string, chain []block) {
 	t.Helper()
 	var body, setup, script string
@@ -104,10 +108,13 @@ func (w *world) serveBlock(t *testing.T, path string, chain []block) {
 			head += `<script src="/pagewire.js"></script>`
 		}
 		body += `<script type="module" src="` + html.EscapeString(module) + `"></script>`
-		w.blocks.Store(module, javascript(w.bundle(t, chain[len(chain)-1], script+"\nglobalThis.endBlock('');\n")))
+		w.blocks.Store(module,
+			javascript(w.bundle(t, chain[len(chain)-1], script+"\nglobalThis.endBlock('');\n")))
 	}
-	document := "<!doctype html><html lang=en><meta charset=utf-8><title>Block</title>" + head + body
-	if lower := strings.ToLower(body); strings.Contains(lower, "<html") || strings.Contains(lower, "<!doctype") {
+	document := "<!doctype html><html lang=en><meta charset=utf-8><title>Block</title>" + head +
+		body
+	if lower := strings.ToLower(body); strings.Contains(lower, "<html") ||
+		strings.Contains(lower, "<!doctype") {
 		document = strings.Replace(body, "<head>", "<head>"+head, 1)
 	}
 	w.blocks.Store(path, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -123,8 +130,8 @@ func javascript(code []byte) http.HandlerFunc {
 	}
 }
 
-// bundle makes one module of a script and its imports. Pagewire itself is the build's own file, because it looks for
-// its other files in its own directory.
+// bundle makes one module of a script and its imports. Pagewire itself is the build's own file,
+// because it looks for its other files in its own directory.
 func (w *world) bundle(t *testing.T, b block, script string) []byte {
 	t.Helper()
 	result := api.Build(api.BuildOptions{

@@ -16,7 +16,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// parseOnly checks the syntax of a block that is not run by itself. TestTypes checks the types of all blocks at once.
+// parseOnly checks the syntax of a block that is not run by itself. TestTypes checks the types of
+// all blocks at once.
 func parseOnly(t *testing.T, b block) {
 	t.Helper()
 	if err := parse(b); err != nil {
@@ -30,7 +31,8 @@ func parse(b block) error {
 		var v any
 		return json.Unmarshal([]byte(b.code), &v)
 	case "js":
-		options := api.TransformOptions{Loader: api.LoaderJS, Format: api.FormatESModule, Target: api.ES2022}
+		options := api.TransformOptions{Loader: api.LoaderJS, Format: api.FormatESModule,
+			Target: api.ES2022}
 		result := api.Transform(b.code, options)
 		for _, message := range append(result.Errors, result.Warnings...) {
 			return fmt.Errorf("line %d: %s", message.Location.Line, message.Text)
@@ -57,7 +59,8 @@ func all(t *testing.T, languages ...string) (found []block) {
 
 var notInName = regexp.MustCompile(`\W+`)
 
-// TestTypes checks all ts and jsx blocks with TypeScript, as modules of one project, and bundles each.
+// TestTypes checks all ts and jsx blocks with TypeScript, as modules of one project, and bundles
+// each.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	w := there(t)

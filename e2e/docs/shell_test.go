@@ -22,8 +22,8 @@ import (
 
 const patience = 30 * time.Second
 
-// runShell runs a file's sh blocks, in their order, in one directory with a HOME of its own. The world's gateway has
-// pages for them.
+// runShell runs a file's sh blocks, in their order, in one directory with a HOME of its own. The
+// world's gateway has pages for them.
 func runShell(t *testing.T, blocks []block) {
 	var s *shell
 	for _, b := range blocks {
@@ -35,7 +35,8 @@ func runShell(t *testing.T, blocks []block) {
 				t.Errorf("%v: %s", b, problem)
 			}
 			if b.skipped() {
-				if out, err := testcmd.Command("bash", "-n", "-c", b.code).CombinedOutput(); err != nil {
+				if out, err := testcmd.Command("bash", "-n", "-c", b.code).
+					CombinedOutput(); err != nil {
 					t.Errorf("%v: bash cannot read it: %s", b, out)
 				}
 				return
@@ -73,8 +74,8 @@ func newShell(t *testing.T) *shell {
 		}
 	}
 	s.http = testkit.Addr(t)
-	// Commands that speak to the gateway find the world's, by its directory and address. Commands that write configuration
-	// write it in the file's own HOME.
+	// Commands that speak to the gateway find the world's, by its directory and address. Commands
+	// that write configuration write it in the file's own HOME.
 	wrapper := fmt.Sprintf(
 		"#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
 			"export XDG_CONFIG_HOME=%[3]q\ncase \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\n"+
@@ -101,7 +102,8 @@ func newShell(t *testing.T) *shell {
 
 func (s *shell) env() []string {
 	kept := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "XDG_") || strings.HasPrefix(v, "PATH=") ||
+		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "XDG_") ||
+			strings.HasPrefix(v, "PATH=") ||
 			strings.HasPrefix(v, "DISPLAY=") || strings.HasPrefix(v, "PAGEWIRE_")
 	})
 	return append(kept, "HOME="+s.home, "PATH="+s.home+"/bin:"+os.Getenv("PATH"))
@@ -120,7 +122,8 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 	t.Helper()
 	cmd := testcmd.Command("bash", "-e", "-o", "pipefail", "-c", b.code)
 	cmd.Dir, cmd.Env = dir, env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group, to end it with all its children
+	// a group, to end it with all its children
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out := &testkit.Log{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if until != "" { // a server for an agent ends with its standard input
@@ -143,12 +146,14 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 			}
 			want, _ := strconv.Atoi(b.values["status"])
 			if until == "" && status != want || !out.Has(until) {
-				t.Errorf("%v ended with status %d, want %d and to say %q:\n%s\n%s\n%s", b, status, want, until, b.code, out,
+				t.Errorf("%v ended with status %d, want %d and to say %q:\n%s\n%s\n%s", b, status,
+					want, until, b.code, out,
 					gatewayLogs())
 			}
 			return
 		case <-late:
-			t.Fatalf("%v has neither ended within %v nor said %q; does it go on by itself (until=\"…\")?\n%s\n%s", b, within,
+			t.Fatalf(
+				"%v has neither ended within %v nor said %q; does it go on by itself (until=\"…\")?\n%s\n%s", b, within,
 				until, out, gatewayLogs())
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -160,7 +165,8 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 	}
 }
 
-// gatewayLogs returns the logs of the world's gateway for commands, the agent's and the daemons', or "" without one.
+// gatewayLogs returns the logs of the world's gateway for commands, the agent's and the daemons',
+// or "" without one.
 func gatewayLogs() (log string) {
 	if theWorld == nil {
 		return ""
@@ -174,14 +180,16 @@ func gatewayLogs() (log string) {
 }
 
 var (
-	ourCommand = regexp.MustCompile(`(?:^|[|;&(]\s*|\$\(|\bnpx\s+|\bexec\s+)(pagewire(?:-node)?)\s+([^|;&)\n]*)`)
+	ourCommand = regexp.MustCompile(
+		`(?:^|[|;&(]\s*|\$\(|\bnpx\s+|\bexec\s+)(pagewire(?:-node)?)\s+([^|;&)\n]*)`)
 	makeTarget = regexp.MustCompile(`(?m)^\s*make\s+([^#\n]*)`)
 	anOption   = regexp.MustCompile(`(?:^|\s)(--[a-z][\w-]*)`)
 	aCommand   = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	rest       = regexp.MustCompile(`\s#.*$`)
 )
 
-// unknown names the missing things that a block calls: commands and options of ours, and targets of the Makefile.
+// unknown names the missing things that a block calls: commands and options of ours, and targets of
+// the Makefile.
 func unknown(t *testing.T, b block) (problems []string) {
 	t.Helper()
 	code := strings.ReplaceAll(b.code, "\\\n", " ")
@@ -196,7 +204,8 @@ func unknown(t *testing.T, b block) (problems []string) {
 			if strings.Contains(word, "=") || strings.HasPrefix(word, "-") {
 				continue
 			}
-			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(word) + `:`).Match(read(t, "Makefile")) {
+			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(word) + `:`).
+				Match(read(t, "Makefile")) {
 				problems = append(problems, "make has no target "+word)
 			}
 		}
@@ -215,7 +224,8 @@ func unknownIn(t *testing.T, program string, words []string) []string {
 	}
 	if program == "pagewire" {
 		for _, w := range words[:min(len(words), 2)] {
-			if !aCommand.MatchString(w) || !strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
+			if !aCommand.MatchString(w) ||
+				!strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
 				break
 			}
 			path = append(path, w)
@@ -231,13 +241,16 @@ func unknownIn(t *testing.T, program string, words []string) []string {
 	return problems
 }
 
-func unknownOptions(t *testing.T, words []string, program string, path ...string) (problems []string) {
+func unknownOptions(t *testing.T, words []string, program string,
+	path ...string) (problems []string) {
 	t.Helper()
 	help := helpOf(t, program, path...)
 	for _, m := range anOption.FindAllStringSubmatch(strings.Join(words, " "), -1) {
 		option := m[1]
-		if option != "--help" && !regexp.MustCompile(`(?m)^\s+(-\w, )?`+option+`\b`).MatchString(help) {
-			problems = append(problems, strings.Join(append([]string{program}, path...), " ")+" has no option "+option)
+		if option != "--help" &&
+			!regexp.MustCompile(`(?m)^\s+(-\w, )?`+option+`\b`).MatchString(help) {
+			problems = append(problems, strings.Join(append([]string{program}, path...), " ")+
+				" has no option "+option)
 		}
 	}
 	return problems

@@ -26,11 +26,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// A world is the environment of the blocks: the demo, a shop at https://shop.example, two browsers, packages.
+// A world is the environment of the blocks: the demo, a shop at https://shop.example, two browsers,
+// packages.
 type world struct {
-	demo     string // http://127.0.0.1:PORT
-	shop     *httptest.Server
-	modules  string // a directory with a node_modules: js/'s packages, and pagewire as npm would install it
+	demo string // http://127.0.0.1:PORT
+	shop *httptest.Server
+	// a directory with a node_modules: js/'s packages, and pagewire as npm would install it
+	modules  string
 	gateway  string // the address of the pages' gateway: 127.0.0.1:PORT
 	hub      string // the address of the commands' gateway, and its directory
 	hubHome  string
@@ -88,12 +90,14 @@ func makeWorld() (*world, error) {
 			w.shop.URL,
 			"https://",
 		) + ", MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-		"--ignore-certificate-errors", "--force-prefers-reduced-motion", "--disable-background-timer-throttling",
+		"--ignore-certificate-errors", "--force-prefers-reduced-motion",
+		"--disable-background-timer-throttling",
 		"--disable-renderer-backgrounding", "--disable-backgrounding-occluded-windows",
 		// the permission is Chromium's prompt, which is not answered here
 		"--disable-features=LocalNetworkAccessChecks",
 	}
-	w.commands, err = launched.Start(context.Background(), launched.Options{Flags: flags, DebugPort: "0",
+	w.commands,
+		err = launched.Start(context.Background(), launched.Options{Flags: flags, DebugPort: "0",
 		Open: []string{"https://shop.example/", w.demo + "/demo/1-live-document/"}})
 	if err != nil {
 		return nil, err
@@ -102,7 +106,8 @@ func makeWorld() (*world, error) {
 	if w.hub, w.hubHome, err = serveGateway("--chrome", w.commands.URL); err != nil {
 		return nil, err
 	}
-	pages, closePages, err := browsertest.Launch(context.Background(), browsertest.Options{Flags: flags})
+	pages, closePages,
+		err := browsertest.Launch(context.Background(), browsertest.Options{Flags: flags})
 	if err != nil {
 		return nil, err
 	}
@@ -129,15 +134,16 @@ func packages() (string, error) {
 		return "", err
 	}
 	for _, entry := range entries {
-		if err := os.Symlink(filepath.Join(installed, entry.Name()), filepath.Join(modules, entry.Name())); err != nil {
+		if err := os.Symlink(filepath.Join(installed, entry.Name()),
+			filepath.Join(modules, entry.Name())); err != nil {
 			return "", err
 		}
 	}
 	return dir, os.Symlink(own, filepath.Join(modules, "pagewire"))
 }
 
-// nodePaths is where esbuild looks for the imports of pagewire/react: a linked package is resolved at its own place,
-// which has no react.
+// nodePaths is where esbuild looks for the imports of pagewire/react: a linked package is resolved
+// at its own place, which has no react.
 func (w *world) nodePaths() []string { return []string{filepath.Join(w.modules, "node_modules")} }
 
 var demoURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
@@ -150,7 +156,8 @@ func serveDemo() (string, error) {
 	}
 	ends = append(ends, func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "demo")
-	if out, err := testcmd.Command("go", "build", "-o", program, root+"/demo").CombinedOutput(); err != nil {
+	if out, err := testcmd.Command("go", "build", "-o", program, root+"/demo").
+		CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the demo: %w\n%s", err, out)
 	}
 	cmd := testcmd.Command(program, "-addr", "127.0.0.1:0", "-story=false")
@@ -168,7 +175,8 @@ func serveDemo() (string, error) {
 	return "", fmt.Errorf("the demo ended before it served")
 }
 
-// serveGateway runs a gateway at an address of its own, and returns the address and the gateway's directory.
+// serveGateway runs a gateway at an address of its own, and returns the address and the gateway's
+// directory.
 func serveGateway(flags ...string) (addr, home string, err error) {
 	if home, err = os.MkdirTemp("", "pw-"); err != nil { // short: a socket's path begins with it
 		return "", "", err
@@ -177,7 +185,8 @@ func serveGateway(flags ...string) (addr, home string, err error) {
 	if addr, err = freeAddr(); err != nil {
 		return "", "", err
 	}
-	cmd := testcmd.Command(binary("pagewire"), append([]string{"serve", "--hub", addr}, flags...)...)
+	cmd := testcmd.Command(binary("pagewire"),
+		append([]string{"serve", "--hub", addr}, flags...)...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home)
 	if _, err := cmd.StdinPipe(); err != nil { // it ends with its standard input
 		return "", "", err
@@ -218,7 +227,8 @@ func binary(name string) string {
 
 func bundled(name string) ([]byte, error) {
 	modules, _ := filepath.Abs(filepath.Join(root, "js/node_modules"))
-	result := api.Build(api.BuildOptions{EntryPoints: []string{name}, Bundle: true, Format: api.FormatIIFE,
+	result := api.Build(api.BuildOptions{EntryPoints: []string{name}, Bundle: true,
+		Format:     api.FormatIIFE,
 		GlobalName: "agent", Target: api.ES2022, NodePaths: []string{modules}})
 	if len(result.Errors) > 0 {
 		return nil, fmt.Errorf("bundle %s: %s", name, result.Errors[0].Text)
@@ -233,26 +243,27 @@ func (w *world) serveShop() error {
 		return err
 	}
 	files := http.FileServer(http.Dir(filepath.Join(root, "dist")))
-	w.shop = httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		out.Header().Set("Origin-Agent-Cluster", "?1")
-		if block, is := w.blocks.Load(r.URL.Path); is {
-			block.(http.HandlerFunc)(out, r)
-			return
-		}
-		switch r.URL.Path {
-		case "/":
-			http.ServeFile(out, r, "shop/index.html")
-		case "/globals.js":
-			http.ServeFile(out, r, "shop/globals.js")
-		case "/agent.js":
-			out.Header().Set("Content-Type", "text/javascript")
-			out.Write(agent)
-		case "/pagewire-ticket":
-			fmt.Fprint(out, `{"ticket":"e30.e30.e30"}`)
-		default:
-			files.ServeHTTP(out, r)
-		}
-	}))
+	w.shop = httptest.NewUnstartedServer(
+		http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			out.Header().Set("Origin-Agent-Cluster", "?1")
+			if block, is := w.blocks.Load(r.URL.Path); is {
+				block.(http.HandlerFunc)(out, r)
+				return
+			}
+			switch r.URL.Path {
+			case "/":
+				http.ServeFile(out, r, "shop/index.html")
+			case "/globals.js":
+				http.ServeFile(out, r, "shop/globals.js")
+			case "/agent.js":
+				out.Header().Set("Content-Type", "text/javascript")
+				out.Write(agent)
+			case "/pagewire-ticket":
+				fmt.Fprint(out, `{"ticket":"e30.e30.e30"}`)
+			default:
+				files.ServeHTTP(out, r)
+			}
+		}))
 	w.shop.Config.ErrorLog = log.New(io.Discard, "", 0) // Chromium tests the certificate once
 	w.shop.StartTLS()
 	ends = append(ends, w.shop.Close)

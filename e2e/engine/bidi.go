@@ -10,7 +10,8 @@ import (
 	"github.com/coder/websocket/wsjson"
 )
 
-// A session speaks WebDriver BiDi (https://w3c.github.io/webdriver-bidi/): commands with an id, their answers, events.
+// A session speaks WebDriver BiDi (https://w3c.github.io/webdriver-bidi/): commands with an id,
+// their answers, events.
 type session struct {
 	conn *websocket.Conn
 	on   func(method string, params json.RawMessage)
@@ -54,7 +55,8 @@ func (s *session) call(ctx context.Context, method string, p params, result any)
 	if ended != nil {
 		return fmt.Errorf("%s: the browser is gone: %w", method, ended)
 	}
-	if err := wsjson.Write(ctx, s.conn, params{"id": id, "method": method, "params": p}); err != nil {
+	if err := wsjson.Write(ctx, s.conn,
+		params{"id": id, "method": method, "params": p}); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	select {

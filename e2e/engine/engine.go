@@ -1,13 +1,14 @@
 //go:build unix
 
-// Package engine runs browsers with other engines than Chromium's, and drives them as a test needs it: Firefox by
-// WebDriver BiDi, WebKitGTK by WebDriver. Both are a few commands of JSON, over the WebSocket library that the gateway
-// has anyway and over net/http. Go's one library for them (tebeka/selenium) has not changed since 0.9.9 and knows no
-// BiDi. Those of JavaScript would put a process of Node and a protocol of our own between a test and its browser.
+// Package engine runs browsers with other engines than Chromium's, and drives them as a test needs
+// it: Firefox by WebDriver BiDi, WebKitGTK by WebDriver. Both are a few commands of JSON, over the
+// WebSocket library that the gateway has anyway and over net/http. Go's one library for them
+// (tebeka/selenium) has not changed since 0.9.9 and knows no BiDi. Those of JavaScript would put a
+// process of Node and a protocol of our own between a test and its browser.
 //
-// A browser has a profile of its own, which ends with it, and settings of its own: features that test drivers turn off
-// by default (the back/forward cache, throttled timers) are on. It never finds, downloads or updates a browser:
-// Debian's are used.
+// A browser has a profile of its own, which ends with it, and settings of its own: features that
+// test drivers turn off by default (the back/forward cache, throttled timers) are on. It never
+// finds, downloads or updates a browser: Debian's are used.
 package engine
 
 import (
@@ -19,8 +20,8 @@ import (
 
 // A Browser runs until it is closed.
 type Browser interface {
-	// Open opens a visible window with an empty page. hear receives the messages of its pages, from a goroutine of the
-	// browser's.
+	// Open opens a visible window with an empty page. hear receives the messages of its pages, from
+	// a goroutine of the browser's.
 	Open(ctx context.Context, hear func(Message)) (Tab, error)
 	Close()
 }
@@ -30,11 +31,14 @@ type Tab interface {
 	// Navigate loads a page, and returns when it is loaded.
 	Navigate(ctx context.Context, url string) error
 	Reload(ctx context.Context) error
-	// Back goes back in the tab's history, to a page that may be kept unchanged. It may return before the page is shown.
+	// Back goes back in the tab's history, to a page that may be kept unchanged. It may return
+	// before the page is shown.
 	Back(ctx context.Context) error
-	// Evaluate runs an expression in the page that returns a promise of a string, and returns that string.
+	// Evaluate runs an expression in the page that returns a promise of a string, and returns that
+	// string.
 	Evaluate(ctx context.Context, expression string) (string, error)
-	// Click clicks the middle of the first element of a CSS selector, as a person does. Type types into it.
+	// Click clicks the middle of the first element of a CSS selector, as a person does. Type types
+	// into it.
 	Click(ctx context.Context, selector string) error
 	Type(ctx context.Context, selector, text string) error
 	// Hide hides the tab behind another one.
@@ -48,7 +52,8 @@ type Message struct {
 	Text     string
 }
 
-// Launch starts the browser of an engine, by its name: "firefox" or "webkit". InsecureHost is loopback there.
+// Launch starts the browser of an engine, by its name: "firefox" or "webkit". InsecureHost is
+// loopback there.
 func Launch(ctx context.Context, name string) (Browser, error) {
 	switch name {
 	case "firefox":
@@ -62,8 +67,8 @@ func Launch(ctx context.Context, name string) (Browser, error) {
 // InsecureHost is a name for loopback that gives no secure context.
 const InsecureHost = "shop.example"
 
-// middle returns an expression for the middle of an element in the viewport, as JSON [x, y]. It scrolls the element
-// into view.
+// middle returns an expression for the middle of an element in the viewport, as JSON [x, y]. It
+// scrolls the element into view.
 func middle(selector string) string {
 	quoted, _ := json.Marshal(selector)
 	return fmt.Sprintf(`(async () => {

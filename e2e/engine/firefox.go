@@ -15,8 +15,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// firefoxSettings are user preferences. Firefox has its own list for driven browsers, which would make the tested
-// browser differ from the users'. That list is off, and these are the settings that a test needs.
+// firefoxSettings are user preferences. Firefox has its own list for driven browsers, which would
+// make the tested browser differ from the users'. That list is off, and these are the settings that
+// a test needs.
 var firefoxSettings = map[string]any{
 	"remote.prefs.recommended": false,
 	// Only loopback is reached: other requests go to a proxy that does not exist.
@@ -100,12 +101,15 @@ func (f *Firefox) start(ctx context.Context, path string, o FirefoxOptions) erro
 			fmt.Fprintf(&text, "user_pref(%q, %s);\n", name, quoted)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(f.profile, "user.js"), []byte(text.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.profile, "user.js"), []byte(text.String()),
+		0o600); err != nil {
 		return err
 	}
-	cmd := testcmd.CommandContext(context.Background(), path, append(o.Flags, "--headless", "--no-remote", "--profile", f.profile,
-		"--remote-debugging-port=0", "about:blank")...)
-	cmd.Env = append(append(os.Environ(), "HOME="+f.profile, "MOZ_CRASHREPORTER_DISABLE=1"), o.Env...)
+	cmd := testcmd.CommandContext(context.Background(), path,
+		append(o.Flags, "--headless", "--no-remote", "--profile", f.profile,
+			"--remote-debugging-port=0", "about:blank")...)
+	cmd.Env = append(append(os.Environ(), "HOME="+f.profile, "MOZ_CRASHREPORTER_DISABLE=1"),
+		o.Env...)
 	says, err := cmd.StderrPipe()
 	if err != nil {
 		return err
@@ -148,7 +152,8 @@ func (f *Firefox) dispatch(method string, text json.RawMessage) {
 	if method != "log.entryAdded" || json.Unmarshal(text, &entry) != nil {
 		return
 	}
-	// Messages about the page, such as a block by its CSP, have the same type and are no exceptions.
+	// Messages about the page, such as a block by its CSP, have the same type and are no
+	// exceptions.
 	uncaught := entry.Type == "javascript" && entry.Level == "error" && entry.StackTrace != nil
 	if !uncaught && entry.Method != "error" && entry.Method != "warn" {
 		return
@@ -177,7 +182,8 @@ func (f *Firefox) Open(ctx context.Context, hear func(Message)) (Tab, error) {
 
 // Install installs an unpacked extension until the browser ends.
 func (f *Firefox) Install(ctx context.Context, dir string) error {
-	return f.call(ctx, "webExtension.install", params{"extensionData": params{"type": "path", "path": dir}}, nil)
+	return f.call(ctx, "webExtension.install",
+		params{"extensionData": params{"type": "path", "path": dir}}, nil)
 }
 
 func (f *Firefox) Close() {
@@ -197,7 +203,8 @@ type firefoxTab struct {
 }
 
 func (t *firefoxTab) Navigate(ctx context.Context, url string) error {
-	return t.call(ctx, "browsingContext.navigate", params{"context": t.id, "url": url, "wait": "complete"}, nil)
+	return t.call(ctx, "browsingContext.navigate",
+		params{"context": t.id, "url": url, "wait": "complete"}, nil)
 }
 
 func (t *firefoxTab) Reload(ctx context.Context) error {
@@ -214,8 +221,9 @@ func (t *firefoxTab) Evaluate(ctx context.Context, expression string) (string, e
 		Result           struct{ Value string }
 		ExceptionDetails struct{ Text string }
 	}
-	err := t.call(ctx, "script.evaluate", params{"expression": expression, "target": params{"context": t.id},
-		"awaitPromise": true}, &got)
+	err := t.call(ctx, "script.evaluate",
+		params{"expression": expression, "target": params{"context": t.id},
+			"awaitPromise": true}, &got)
 	if err == nil && got.Type == "exception" {
 		err = fmt.Errorf("the page throws %s", got.ExceptionDetails.Text)
 	}
@@ -235,7 +243,8 @@ func (t *firefoxTab) act(ctx context.Context, sources []source) error {
 }
 
 func (t *firefoxTab) Hide(ctx context.Context) error {
-	return t.call(ctx, "browsingContext.create", params{"type": "tab", "referenceContext": t.id}, nil)
+	return t.call(ctx, "browsingContext.create", params{"type": "tab", "referenceContext": t.id},
+		nil)
 }
 
 func (t *firefoxTab) Close() {

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// A classic speaks WebDriver (https://w3c.github.io/webdriver/): a request for each command, and one browser for each
-// session.
+// A classic speaks WebDriver (https://w3c.github.io/webdriver/): a request for each command, and
+// one browser for each session.
 type classic struct {
 	server  string // http://127.0.0.1:1234
 	session string
@@ -24,7 +24,8 @@ func (c *classic) post(ctx context.Context, command string, p params, value any)
 	return c.request(ctx, http.MethodPost, command, body, value)
 }
 
-func (c *classic) request(ctx context.Context, method, command string, body []byte, value any) error {
+func (c *classic) request(ctx context.Context, method, command string, body []byte,
+	value any) error {
 	url := c.server + "/session"
 	if c.session != "" {
 		url += "/" + c.session + command

@@ -21,8 +21,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// Recorder is a script that keeps a page's console messages, because WebKit's driver does not report them. It loses
-// nothing in a page that runs it before all other scripts. In other pages it begins after their load.
+// Recorder is a script that keeps a page's console messages, because WebKit's driver does not
+// report them. It loses nothing in a page that runs it before all other scripts. In other pages it
+// begins after their load.
 const Recorder = `(() => {
 	if (globalThis.recorded) return;
 	Object.defineProperty(globalThis, "recorded", { value: [] });
@@ -39,8 +40,8 @@ const Recorder = `(() => {
 })();
 `
 
-// A webkit is a display for browsers. A session of WebKitGTK's own driver is one browser, which runs one script at a
-// time, and the driver has one session. So each tab is a browser.
+// A webkit is a display for browsers. A session of WebKitGTK's own driver is one browser, which
+// runs one script at a time, and the driver has one session. So each tab is a browser.
 type webkit struct {
 	driver, browser string // the paths of the programs
 	display         string
@@ -71,7 +72,8 @@ func launchWebkit() (*webkit, error) {
 	}
 	w := &webkit{driver: driver, browser: browser, names: httptest.NewServer(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
-			// The whole body, before any of it is passed on: otherwise an answer that begins early may end in its middle.
+			// The whole body, before any of it is passed on: otherwise an answer that begins early
+			// may end in its middle.
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
 				panic(http.ErrAbortHandler) // the browser has closed the connection
@@ -86,7 +88,8 @@ func launchWebkit() (*webkit, error) {
 		return nil, err
 	}
 	defer says.Close()
-	w.server = testcmd.CommandContext(context.Background(), "Xvfb", "-displayfd", "3", "-screen", "0", "1280x1024x24", "-nolisten", "tcp")
+	w.server = testcmd.CommandContext(context.Background(), "Xvfb", "-displayfd", "3", "-screen",
+		"0", "1280x1024x24", "-nolisten", "tcp")
 	w.server.ExtraFiles = []*os.File{number}
 	err = w.server.Start()
 	number.Close()
@@ -107,8 +110,8 @@ func (w *webkit) Close() {
 	w.server.Wait()
 }
 
-// Open starts a browser. Once in 50 starts, on a busy machine, a driver waited for ever for its browser. Open tries
-// three times.
+// Open starts a browser. Once in 50 starts, on a busy machine, a driver waited for ever for its
+// browser. Open tries three times.
 func (w *webkit) Open(ctx context.Context, hear func(Message)) (Tab, error) {
 	var errs []error
 	for range 3 {
@@ -156,9 +159,12 @@ func (t *webkitTab) start(ctx context.Context, w *webkit) error {
 	_, port, _ := strings.Cut(address, ":")
 	t.server = "http://" + address
 	t.cmd = testcmd.CommandContext(context.Background(), w.driver, "--port="+port)
-	t.cmd.Env = append(os.Environ(), "DISPLAY=:"+w.display, "HOME="+t.home, "XDG_RUNTIME_DIR="+t.home,
-		"XDG_CONFIG_HOME="+t.home, "XDG_CACHE_HOME="+t.home, "XDG_DATA_HOME="+t.home, "NO_AT_BRIDGE=1")
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group, to end it with all its children
+	t.cmd.Env = append(os.Environ(), "DISPLAY=:"+w.display, "HOME="+t.home, "XDG_RUNTIME_DIR="+
+		t.home,
+		"XDG_CONFIG_HOME="+t.home, "XDG_CACHE_HOME="+t.home, "XDG_DATA_HOME="+t.home,
+		"NO_AT_BRIDGE=1")
+	// a group, to end it with all its children
+	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := t.cmd.Start(); err != nil {
 		return err
 	}
@@ -176,8 +182,9 @@ func (t *webkitTab) start(ctx context.Context, w *webkit) error {
 	}
 	err = t.begin(ctx, params{"webkitgtk:browserOptions": params{"binary": w.browser,
 		"args": []string{"--automation", "--enable-page-cache=true"}},
-		"proxy": params{"proxyType": "manual", "httpProxy": strings.TrimPrefix(w.names.URL, "http://"),
-			"noProxy": []string{"127.0.0.1"}}})
+		"proxy": params{"proxyType": "manual",
+			"httpProxy": strings.TrimPrefix(w.names.URL, "http://"),
+			"noProxy":   []string{"127.0.0.1"}}})
 	if err == nil {
 		err = t.post(ctx, "/timeouts", params{"script": 600_000}, nil)
 	}

@@ -1,5 +1,5 @@
-// Command engines lists the tests that run in every browser engine, and writes their results into the tables of
-// e2e/engines/results.md. It never runs the tests itself: make test-engines does.
+// Command engines lists the tests that run in every browser engine, and writes their results into
+// the tables of e2e/engines/results.md. It never runs the tests itself: make test-engines does.
 //
 //	engines -list firefox    prints the tests of an engine, as a pattern for go test -run
 //	engines DIR              reads DIR/engines-*.json, the events of go test -json, and writes the page
@@ -93,7 +93,8 @@ func read(from io.Reader) (outcomes, error) {
 	return came, lines.Err()
 }
 
-// counted returns the number of a row's tests that passed in an engine, with the number that ran if some did not pass.
+// counted returns the number of a row's tests that passed in an engine, with the number that ran if
+// some did not pass.
 func (o outcomes) counted(tests []string) string {
 	ran, passed := 0, 0
 	for name, how := range o {
@@ -141,7 +142,8 @@ func version(engine string) string {
 	command := map[string][]string{
 		"chromium": {chromium, "--version"},
 		"firefox":  {"firefox-esr", "--version"},
-		"webkit":   {"dpkg-query", "-W", "-f", "WebKitGTK ${source:Upstream-Version}", "webkit2gtk-driver"},
+		"webkit": {"dpkg-query", "-W", "-f", "WebKitGTK ${source:Upstream-Version}",
+			"webkit2gtk-driver"},
 	}[engine]
 	out, err := testcmd.CommandContext(context.Background(), command[0], command[1:]...).Output()
 	words := strings.Fields(string(out))

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Each test of package e2e, a new one too, is either in rows, to run in every engine, or in leftOut, with the reason.
+// Each test of package e2e, a new one too, is either in rows, to run in every engine, or in
+// leftOut, with the reason.
 func TestEachTestIsInOneList(t *testing.T) {
 	listed := map[string]int{}
 	for _, r := range rows {
@@ -36,9 +37,11 @@ func TestEachTestIsInOneList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).FindAllStringSubmatch(string(text), -1) {
+		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).
+			FindAllStringSubmatch(string(text), -1) {
 			if listed[found[1]] != 1 {
-				t.Errorf("%s of %s is in the lists %d times, want once", found[1], file, listed[found[1]])
+				t.Errorf("%s of %s is in the lists %d times, want once", found[1], file,
+					listed[found[1]])
 			}
 			delete(listed, found[1])
 		}

@@ -16,7 +16,8 @@ type row struct {
 	own map[string]string
 }
 
-// rows are the tests that are not about one browser only, and the subjects with tests of their own for each engine.
+// rows are the tests that are not about one browser only, and the subjects with tests of their own
+// for each engine.
 var rows = []row{
 	{"the story: register, list, read, be told", "TestStory TestNotifyLoop " +
 		"TestTheFirstSignOfAnAgentFetchesBothFiles", nil},
@@ -24,26 +25,34 @@ var rows = []row{
 		"chromium": "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn",
 		"firefox":  "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn"}},
 	{"bad reads, uninstall", "TestBadReads TestUninstall", nil},
-	{"clients of @mcp-b, by window.postMessage", "TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
-		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestNothingIsPostedUnasked", nil},
+	{"clients of @mcp-b, by window.postMessage",
+		"TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
+			"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestNothingIsPostedUnasked", nil},
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
-	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
-		"TestOwnModelContext TestHintsOfPages TestToolsThatCannotBeServed", nil},
-	{"Firefox's own model context, of an older draft", "TestOlderContext TestOlderContextWithoutGetTools",
+	{"tools",
+		"TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
+			"TestOwnModelContext TestHintsOfPages TestToolsThatCannotBeServed", nil},
+	{"Firefox's own model context, of an older draft",
+		"TestOlderContext TestOlderContextWithoutGetTools",
 		map[string]string{"firefox": "TestFirefoxModelContext"}},
-	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
-		"TestOriginAgentCluster TestInsecureContext TestIntegrity", nil},
+	{"beside other libraries, under each Content Security Policy",
+		"TestMatrix TestPolyfillIsExtended " +
+			"TestOriginAgentCluster TestInsecureContext TestIntegrity", nil},
 	{"a core that dies", "TestCoreDeath", nil},
-	{"calls that an agent in the page withdraws", "", map[string]string{"chromium": "TestCallsWithdrawnInThePage"}},
+	{"calls that an agent in the page withdraws", "",
+		map[string]string{"chromium": "TestCallsWithdrawnInThePage"}},
 	{"frames and windows", "TestWindows TestPageLeft", nil},
 	{"back/forward cache", "TestBackForwardCache", nil},
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
-	{"a gateway over a WebSocket, with reload", "TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
+	{"a gateway over a WebSocket, with reload",
+		"TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
 	{"a service's nodes, with its tickets", "TestPageOfAFleet", map[string]string{
-		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}}, // the test reads the console
+		// the test reads the console
+		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}},
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
-	{"resources by attributes: pagewire.elements.js", "TestElements TestElementsForm TestElementsTableAndText " +
-		"TestElementsComeAndGo TestElementsBesideOthers TestElementsPrivateParts TestElementsWithNames", nil},
+	{"resources by attributes: pagewire.elements.js",
+		"TestElements TestElementsForm TestElementsTableAndText " +
+			"TestElementsComeAndGo TestElementsBesideOthers TestElementsPrivateParts TestElementsWithNames", nil},
 	{"forms as tools: pagewire.elements.js", "TestElementsTools TestElementsToolsComeAndGo", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
@@ -76,9 +85,11 @@ var leftOut = []exclusion{
 		"TestClientsTakeWhatIsGenerated TestClientsBesideTheWorstPages",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
-		"TestEcosystemVitePlugin", "they are about bundlers, servers and deployments: make test-ecosystem runs them"},
+		"TestEcosystemVitePlugin",
+		"they are about bundlers, servers and deployments: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsNavigate TestViewsOutliveTheConnection TestViewsRemovedAtAnyMoment " +
-		"TestViewsOfAPlainHost TestViewsThatAreGone TestViewsDemo", "hosts of MCP Apps' Views: not carried over yet"},
+		"TestViewsOfAPlainHost TestViewsThatAreGone TestViewsDemo",
+		"hosts of MCP Apps' Views: not carried over yet"},
 }
 
 // runs returns the tests of an engine, as a pattern for go test -run.

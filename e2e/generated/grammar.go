@@ -145,7 +145,9 @@ func (m maker) object(members ...any) *tree {
 func (m maker) array(of ...*tree) *tree { return &tree{kind: '[', list: of} }
 
 // one returns a function that picks one of some JSON texts.
-func (m maker) one(of ...string) func() *tree { return func() *tree { return value(m.pick(of...)) } }
+func (m maker) one(of ...string) func() *tree {
+	return func() *tree { return value(m.pick(of...)) }
+}
 
 func (m maker) words() *tree {
 	return m.one(`"x"`, `"Adds to the cart"`, `"a; b"`, `"é \ud83c\udf55"`, `""`)()
@@ -153,17 +155,21 @@ func (m maker) words() *tree {
 
 func (m maker) meta(own ...any) func() *tree {
 	return func() *tree {
-		return m.object(append([]any{"shop.example/batch?", m.one(`1`, `{"a":[1]}`), "note?", m.words}, own...)...)
+		return m.object(
+			append([]any{"shop.example/batch?", m.one(`1`, `{"a":[1]}`), "note?", m.words},
+				own...)...)
 	}
 }
 
 func (m maker) annotations() *tree {
-	return m.object("audience?", m.one(`["user"]`, `["user","assistant"]`), "priority?", m.one("0", "0.5", "1"),
+	return m.object("audience?", m.one(`["user"]`, `["user","assistant"]`), "priority?",
+		m.one("0", "0.5", "1"),
 		"lastModified?", m.one(`"2026-11-28T00:00:00Z"`, `"2026-11-28T00:00:00.123+02:00"`))
 }
 
 func (m maker) icons() *tree {
-	return m.array(m.object("src", m.one(`"https://odd.example/i.png"`), "mimeType?", m.one(`"image/png"`),
+	return m.array(m.object("src", m.one(`"https://odd.example/i.png"`), "mimeType?",
+		m.one(`"image/png"`),
 		"sizes?", m.one(`["48x48"]`), "theme?", m.one(`"light"`, `"dark"`)))
 }
 
@@ -176,25 +182,32 @@ func (m maker) property(depth int) *tree {
 	subs := func() *tree { return m.array(sub(), sub()) }
 	switch m.IntN(6) {
 	case 0:
-		return m.object("type", m.one(`"string"`), "description?", m.words, "enum?", m.one(`["a","b"]`,
-			`["", "a"]`), "default?",
-			m.one(`"a"`), "minLength?", m.one("0"), "maxLength?", m.one("100"), "pattern?", m.one(`"^[a-z]*$"`,
+		return m.object("type", m.one(`"string"`), "description?", m.words, "enum?",
+			m.one(`["a","b"]`,
+				`["", "a"]`), "default?",
+			m.one(`"a"`), "minLength?", m.one("0"), "maxLength?", m.one("100"), "pattern?",
+			m.one(`"^[a-z]*$"`,
 				`"^(?!x)"`),
 			"format?", m.one(`"date"`, `"email"`, `"odd"`), "contentEncoding?", m.one(`"base64"`),
 			"x-mcp-header?", m.one(`"H"`))
 	case 1:
-		return m.object("type", m.one(`"integer"`, `"number"`), "title?", m.words, "minimum?", m.one("0", "-1.5"),
-			"maximum?", m.one("5", "1e3"), "exclusiveMinimum?", m.one("0"), "multipleOf?", m.one("1", "0.5"),
+		return m.object("type", m.one(`"integer"`, `"number"`), "title?", m.words, "minimum?",
+			m.one("0", "-1.5"),
+			"maximum?", m.one("5", "1e3"), "exclusiveMinimum?", m.one("0"), "multipleOf?",
+			m.one("1", "0.5"),
 			"const?", m.one("1"))
 	case 2:
-		return m.object("type", m.one(`"array"`), "items?", sub, "minItems?", m.one("0"), "maxItems?", m.one("9"),
+		return m.object("type", m.one(`"array"`), "items?", sub, "minItems?", m.one("0"),
+			"maxItems?", m.one("9"),
 			"uniqueItems?", m.one("true"), "prefixItems?", subs, "contains?", sub)
 	case 3:
-		return m.object("$ref?", m.one(`"#/$defs/d"`, `"#"`), "anyOf?", subs, "oneOf?", subs, "allOf?", subs,
+		return m.object("$ref?", m.one(`"#/$defs/d"`, `"#"`), "anyOf?", subs, "oneOf?", subs,
+			"allOf?", subs,
 			"not?", sub, "if?", sub,
 			"then?", sub, "else?", sub, "description?", m.words)
 	case 4:
-		return m.object("type?", m.one(`"boolean"`, `"null"`), "examples?", m.one(`[true]`), "deprecated?",
+		return m.object("type?", m.one(`"boolean"`, `"null"`), "examples?", m.one(`[true]`),
+			"deprecated?",
 			m.one("true"),
 			"readOnly?", m.one("false"), "$comment?", m.words, "nullable?", m.one("true"))
 	}
@@ -206,12 +219,16 @@ func (m maker) members(depth int, more ...any) func() *tree {
 	sub := func() *tree { return m.property(depth - 1) }
 	return func() *tree {
 		return m.object(append([]any{"type", m.one(`"object"`), "properties?", func() *tree {
-			return m.object("a?", sub, "n?", m.one(`{"type":"number"}`), m.pick("b[c]", "zip code", "é", "b")+"?",
+			return m.object("a?", sub, "n?", m.one(`{"type":"number"}`),
+				m.pick("b[c]", "zip code", "é", "b")+"?",
 				sub)
-		}, "required?", m.one(`["n"]`, `["a"]`, `[]`), "additionalProperties?", m.one("true", "false",
-			`{"type":"string"}`),
-			"dependentRequired?", m.one(`{"a":["n"]}`), "patternProperties?", m.one(`{"^x":{"type":"string"}}`),
-			"propertyNames?", m.one(`{"pattern":"^[a-z]"}`), "minProperties?", m.one("0")}, more...)...)
+		}, "required?", m.one(`["n"]`, `["a"]`, `[]`), "additionalProperties?",
+			m.one("true", "false",
+				`{"type":"string"}`),
+			"dependentRequired?", m.one(`{"a":["n"]}`), "patternProperties?",
+			m.one(`{"^x":{"type":"string"}}`),
+			"propertyNames?", m.one(`{"pattern":"^[a-z]"}`), "minProperties?", m.one("0")},
+			more...)...)
 	}
 }
 
@@ -225,12 +242,14 @@ func yes() *tree { return value("true") }
 
 func (m maker) tool(name string) *tree {
 	hints := func() *tree {
-		return m.object("consequentialHint?", yes, "untrustedContentHint?", yes, "debugging?", m.one("false"))
+		return m.object("consequentialHint?", yes, "untrustedContentHint?", yes, "debugging?",
+			m.one("false"))
 	}
 	return m.object("name", m.one(strconv.Quote(name)), "title?", m.words, "description?", m.words,
 		"inputSchema?", m.schema,
 		"outputSchema?", m.schema, "annotations?", func() *tree {
-			return m.object("title?", m.words, "readOnlyHint?", yes, "destructiveHint?", yes, "idempotentHint?",
+			return m.object("title?", m.words, "readOnlyHint?", yes, "destructiveHint?", yes,
+				"idempotentHint?",
 				yes, "openWorldHint?", yes,
 				"untrustedContentHint?", yes)
 		}, "icons?", m.icons, "execution?", m.one(`{"taskSupport":"optional"}`),
@@ -241,8 +260,10 @@ func (m maker) tool(name string) *tree {
 
 // descriptor makes a resource's, or a template's.
 func (m maker) descriptor(uri string) *tree {
-	return m.object("uri", m.one(strconv.Quote(uri)), "name?", m.words, "title?", m.words, "description?", m.words,
-		"mimeType?", m.one(`"text/plain"`), "size?", m.one("0", "5"), "minUpdateInterval?", m.one("100"),
+	return m.object("uri", m.one(strconv.Quote(uri)), "name?", m.words, "title?", m.words,
+		"description?", m.words,
+		"mimeType?", m.one(`"text/plain"`), "size?", m.one("0", "5"), "minUpdateInterval?",
+		m.one("100"),
 		"icons?", m.icons,
 		"annotations?", m.annotations, "_meta?", m.meta(), "contentSchema?", m.schema,
 		"uriSchema?", m.one(`{"type":"object","properties":{"q":{"type":"string"}}}`))
@@ -253,10 +274,12 @@ const pixel = `"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q
 func (m maker) item() *tree {
 	const uri = `"https://odd.example/a"`
 	if m.IntN(3) == 0 {
-		return m.object("uri", m.one(uri), "mimeType?", m.one(`"image/png"`), "blob", m.one(`"AAAA"`, pixel),
+		return m.object("uri", m.one(uri), "mimeType?", m.one(`"image/png"`), "blob",
+			m.one(`"AAAA"`, pixel),
 			"_meta?", m.meta())
 	}
-	return m.object("uri", m.one(uri), "mimeType?", m.one(`"text/plain"`), "text", m.words, "_meta?", m.meta())
+	return m.object("uri", m.one(uri), "mimeType?", m.one(`"text/plain"`), "text", m.words,
+		"_meta?", m.meta())
 }
 
 func (m maker) block() *tree {
@@ -267,7 +290,8 @@ func (m maker) block() *tree {
 		"image":    {"data", m.one(pixel), "mimeType", m.one(`"image/png"`)},
 		"audio":    {"data", m.one(`"AAAA"`), "mimeType", m.one(`"audio/wav"`)},
 		"resource": {"resource", m.item},
-		"resource_link": {"uri", m.one(`"https://odd.example/a"`), "name", m.words, "title?", m.words, "size?",
+		"resource_link": {"uri", m.one(`"https://odd.example/a"`), "name", m.words, "title?",
+			m.words, "size?",
 			m.one("5"), "icons?", m.icons},
 	}[kind]
 	return m.object(slices.Concat([]any{"type", m.one(strconv.Quote(kind))}, members, last)...)
@@ -280,7 +304,8 @@ func (m maker) result() *tree {
 			list.list = append(list.list, m.block())
 		}
 		return list
-	}, "structuredContent?", m.one(`{"n":1}`, `{"n":1,"more":[null,{}]}`), "isError?", m.one("true", "false"),
+	}, "structuredContent?", m.one(`{"n":1}`, `{"n":1,"more":[null,{}]}`), "isError?",
+		m.one("true", "false"),
 		"_meta?", m.meta())
 }
 
@@ -292,21 +317,28 @@ func (m maker) contents() *tree {
 }
 
 func (m maker) progress() *tree {
-	return m.object("progress", m.one("0", "1", "0.5"), "total?", m.one("2", "100"), "message?", m.words)
+	return m.object("progress", m.one("0", "1", "0.5"), "total?", m.one("2", "100"), "message?",
+		m.words)
 }
 
 // odd are values for any place.
-var odd = []string{`null`, `true`, `false`, `0`, `-1`, `1`, `1.5`, `-0`, `1e999`, `-1e999`, `1e-400`,
+var odd = []string{`null`, `true`, `false`, `0`, `-1`, `1`, `1.5`, `-0`, `1e999`, `-1e999`,
+	`1e-400`,
 	`1` + strings.Repeat("0", 250) + `e99`, `1e100`, `12345678901234567890`, `9007199254740993`,
-	`""`, `"x"`, `"true"`, `"1"`, `"\u0000"`, `"\ud83c"`, `"a \udf55 b"`, "\"a\u2028b\u2029c\u0085\"",
+	`""`, `"x"`, `"true"`, `"1"`, `"\u0000"`, `"\ud83c"`, `"a \udf55 b"`,
+	"\"a\u2028b\u2029c\u0085\"",
 	`"__proto__"`, `"object"`, `"null"`,
-	`"2026-02-30T10:00:00Z"`, `"2026-11-27"`, `"yesterday"`, `"https://bank.example/"`, `"file:///etc/passwd"`,
+	`"2026-02-30T10:00:00Z"`, `"2026-11-27"`, `"yesterday"`, `"https://bank.example/"`,
+	`"file:///etc/passwd"`,
 	`"AA"`, `"*"`, `"("`, `"(a+)+$"`,
-	`"\\p{L}"`, `"#/$defs/none"`, `"#/properties/a"`, `"tool_use"`, `"text"`, `"user"`, `[]`, `{}`, `[null]`,
+	`"\\p{L}"`, `"#/$defs/none"`, `"#/properties/a"`, `"tool_use"`, `"text"`, `"user"`, `[]`, `{}`,
+	`[null]`,
 	`[[]]`, `[{}]`, `["a",1]`, `["a","a"]`,
-	`["user","bot"]`, `[""]`, `[true,{"a":1},"x"]`, `{"a":1}`, `{"a":null}`, `{"a":"string"}`, `{"a":[]}`,
+	`["user","bot"]`, `[""]`, `[true,{"a":1},"x"]`, `{"a":1}`, `{"a":null}`, `{"a":"string"}`,
+	`{"a":[]}`,
 	`{"":{}}`, `{"type":"file"}`,
-	`{"__proto__":{"polluted":true}}`, `{"constructor":{"prototype":{"polluted":true}}}`, `{"$ref":"#"}`,
+	`{"__proto__":{"polluted":true}}`, `{"constructor":{"prototype":{"polluted":true}}}`,
+	`{"$ref":"#"}`,
 	`{"toJSON":1}`, `{"a":1,"a":"2"}`,
 	`{"then":{}}`, `{"a b":{"type":"string"},"a_b":{},"é":{}}`, `{"\ud83c":{"type":"string"}}`,
 	`{"readOnlyHint":"yes"}`, `{"uris":[5]}`,
@@ -315,51 +347,68 @@ var odd = []string{`null`, `true`, `false`, `0`, `-1`, `1`, `1.5`, `-0`, `1e999`
 
 // unknown are keys of members that do not belong there: of other parts of MCP, of its extensions,
 // of JSON Schema, of JavaScript, and of nobody.
-var unknown = []string{"unheardOf", "__proto__", "constructor", "prototype", "toString", "toJSON", "then",
+var unknown = []string{"unheardOf", "__proto__", "constructor", "prototype", "toString", "toJSON",
+	"then",
 	"hasOwnProperty", "", `"\u0000"`, `"\ud83c"`, "\"\u2028\"", "0",
-	"resultType", "inputRequests", "requestState", "ttlMs", "cacheScope", "nextCursor", "task", "tasks",
+	"resultType", "inputRequests", "requestState", "ttlMs", "cacheScope", "nextCursor", "task",
+	"tasks",
 	"toolResult", "progressToken",
 	"traceparent", "tracestate", "baggage", "ui", "ui/resourceUri", "mcp/x", "com.mcp.x/y",
 	"io.modelcontextprotocol/serverInfo",
-	"io.modelcontextprotocol/subscriptionId", "io.modelcontextprotocol/related-task", "MODELCONTEXTPROTOCOL/a",
+	"io.modelcontextprotocol/subscriptionId", "io.modelcontextprotocol/related-task",
+	"MODELCONTEXTPROTOCOL/a",
 	"pagewire", "pagewire/origin",
-	"pagewire/x", "pagewire/tab", "pagewire/hints", "icons", "execution", "_meta", "annotations", "error", "id",
+	"pagewire/x", "pagewire/tab", "pagewire/hints", "icons", "execution", "_meta", "annotations",
+	"error", "id",
 	"jsonrpc", "method", "params",
-	"result", "name", "title", "description", "uri", "uriTemplate", "blob", "text", "data", "mimeType", "content",
+	"result", "name", "title", "description", "uri", "uriTemplate", "blob", "text", "data",
+	"mimeType", "content",
 	"contents", "tools",
-	"structuredContent", "isError", "type", "inputSchema", "outputSchema", "InputSchema", "Content", "ResultType",
+	"structuredContent", "isError", "type", "inputSchema", "outputSchema", "InputSchema", "Content",
+	"ResultType",
 	"$ref", "$dynamicRef",
-	"$dynamicAnchor", "$id", "$schema", "$anchor", "not", "if", "patternProperties", "unevaluatedProperties",
+	"$dynamicAnchor", "$id", "$schema", "$anchor", "not", "if", "patternProperties",
+	"unevaluatedProperties",
 	"additionalItems", "dependentSchemas",
-	"propertyNames", "contains", "x-mcp-header", "x-other", "nullable", "discriminator", "pattern", "format",
+	"propertyNames", "contains", "x-mcp-header", "x-other", "nullable", "discriminator", "pattern",
+	"format",
 	"enum", "const", "required",
-	"minimum", "exclusiveMinimum", "subscribeHint", "size", "handler", "execute", "inputHint", "exposedTo",
+	"minimum", "exclusiveMinimum", "subscribeHint", "size", "handler", "execute", "inputHint",
+	"exposedTo",
 	"serverId"}
 
 // large are values that take long to look at.
-var large = []string{`"` + strings.Repeat("a", 70<<10) + `"`, `"` + strings.Repeat("é;", 2000) + `"`,
+var large = []string{`"` + strings.Repeat("a", 70<<10) + `"`, `"` + strings.Repeat("é;", 2000) +
+	`"`,
 	strings.Repeat("[", 40) + strings.Repeat("]", 40),
-	`[` + strings.Repeat(`"x",`, 10_001) + `1]`, strings.Repeat(`{"a":`, 50) + `1` + strings.Repeat("}", 50),
+	`[` + strings.Repeat(`"x",`, 10_001) + `1]`, strings.Repeat(`{"a":`, 50) + `1` +
+		strings.Repeat("}", 50),
 	`"` + strings.Repeat("(a*)*", 300) + `"`}
 
 // near are values that are wrong for one member alone.
 var near = map[string][]string{
-	"priority":     {`2`, `-0.1`, `1.0000001`, `"1"`},
-	"description":  {`"` + strings.Repeat("é", 1025) + `"`, `"a;b;"`, `"` + strings.Repeat("😀", 600) + `"`},
-	"lastModified": {`"2026-02-30T10:00:00Z"`, `"2026-11-27T10:00:00"`, `"2026-11-27T10:00:00+0100"`, `"yesterday"`},
-	"size":         {`-1`, `1.5`, `1e3`, `9007199254740993`},
-	"isError":      {`"true"`, `1`, `null`},
-	"data":         {`"PHN2Zy8+PHN2Zy8+PHN2Zy8+"`, `"AA"`, `"-_8="`, `""`},
-	"mimeType":     {`"image/svg+xml"`, `"image/jpeg"`, `["a"]`},
-	"uri":          {`"https://bank.example/"`, `"https://odd.example.evil.example/"`, `"https://odd.example/.pagewire/x"`},
-	"enum":         {`[]`, `[""]`, `["",""]`, `[{}]`, `"a"`},
-	"pattern":      {`"^[^\\s\\@]+$"`, `"(a+)+$"`, `"("`, `"\\p{L}"`, `"a{3,1}"`},
-	"type":         {`"file"`, `["object","file"]`, `[]`, `"Object"`, `null`},
-	"required":     {`true`, `["a",1]`, `["none"]`, `[""]`, `["constructor"]`},
-	"properties": {`["a"]`, `{"a":"string"}`, `{"user[email]":{},"user_email":{}}`, `{"constructor":{"type":"object"}}`,
+	"priority": {`2`, `-0.1`, `1.0000001`, `"1"`},
+	"description": {`"` + strings.Repeat("é", 1025) + `"`, `"a;b;"`, `"` +
+		strings.Repeat("😀", 600) + `"`},
+	"lastModified": {`"2026-02-30T10:00:00Z"`, `"2026-11-27T10:00:00"`,
+		`"2026-11-27T10:00:00+0100"`, `"yesterday"`},
+	"size":     {`-1`, `1.5`, `1e3`, `9007199254740993`},
+	"isError":  {`"true"`, `1`, `null`},
+	"data":     {`"PHN2Zy8+PHN2Zy8+PHN2Zy8+"`, `"AA"`, `"-_8="`, `""`},
+	"mimeType": {`"image/svg+xml"`, `"image/jpeg"`, `["a"]`},
+	"uri": {`"https://bank.example/"`, `"https://odd.example.evil.example/"`,
+		`"https://odd.example/.pagewire/x"`},
+	"enum":     {`[]`, `[""]`, `["",""]`, `[{}]`, `"a"`},
+	"pattern":  {`"^[^\\s\\@]+$"`, `"(a+)+$"`, `"("`, `"\\p{L}"`, `"a{3,1}"`},
+	"type":     {`"file"`, `["object","file"]`, `[]`, `"Object"`, `null`},
+	"required": {`true`, `["a",1]`, `["none"]`, `[""]`, `["constructor"]`},
+	"properties": {`["a"]`, `{"a":"string"}`, `{"user[email]":{},"user_email":{}}`,
+		`{"constructor":{"type":"object"}}`,
 		`{"` + strings.Repeat("a", 65) + `":{}}`},
-	"_meta": {`{"k":1,"progressToken":1}`, `{"io.modelcontextprotocol/serverInfo":{"name":"x"}}`, `{"ui":{"resourceUri":"ui://x"}}`,
-		`{"pagewire/origin":"https://bank.example"}`, `{"com.mcp.x/y":1}`, `{"traceparent":"00"}`, `null`, `[]`},
+	"_meta": {`{"k":1,"progressToken":1}`, `{"io.modelcontextprotocol/serverInfo":{"name":"x"}}`,
+		`{"ui":{"resourceUri":"ui://x"}}`,
+		`{"pagewire/origin":"https://bank.example"}`, `{"com.mcp.x/y":1}`, `{"traceparent":"00"}`,
+		`null`, `[]`},
 	"progress": {`"1"`, `1e999`, `null`},
 }
 

@@ -10,9 +10,10 @@ import (
 	"unicode/utf16"
 )
 
-// What agents may get, written once more and apart from the gate: by place, the members of MCP that a page gives, and
-// the few that the gateway adds. Data of the page pass where MCP has data: in structuredContent, under keys of _meta
-// that nobody has reserved, and in values that a schema quotes.
+// What agents may get, written once more and apart from the gate: by place, the members of MCP that
+// a page gives, and the few that the gateway adds. Data of the page pass where MCP has data: in
+// structuredContent, under keys of _meta that nobody has reserved, and in values that a schema
+// quotes.
 
 // A said is JSON that an agent gets, with the members in their order.
 type said struct {
@@ -235,24 +236,29 @@ func matches(pattern *regexp.Regexp) rule {
 
 var (
 	ofPage     = matches(regexp.MustCompile(`^https://(odd\.example/|honest\.example/cart$)`))
-	annotation = members(map[string]rule{"audience": list(oneOf("user", "assistant")), "priority": within(0, 1),
+	annotation = members(map[string]rule{"audience": list(oneOf("user", "assistant")),
+		"priority":     within(0, 1),
 		"lastModified": matches(dateTime)})
 	pageMeta = metaWith(map[string]rule{"io.modelcontextprotocol/serverInfo": serverInfo})
-	base64s  = matches(regexp.MustCompile(`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}(==|[A-Za-z0-9+/]=))?$`))
-	item     = func(o *oracle, at string, n *said) {
+	base64s  = matches(
+		regexp.MustCompile(`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}(==|[A-Za-z0-9+/]=))?$`))
+	item = func(o *oracle, at string, n *said) {
 		as := map[string]rule{"uri!": ofPage, "mimeType": texts, "text!": texts, "_meta": pageMeta}
 		if n.get("blob") != nil {
-			as = map[string]rule{"uri!": ofPage, "mimeType": texts, "blob!": base64s, "_meta": pageMeta}
+			as = map[string]rule{"uri!": ofPage, "mimeType": texts, "blob!": base64s,
+				"_meta": pageMeta}
 		}
 		members(as)(o, at, n)
 	}
 	blockRules = map[string]map[string]rule{
-		"text":     {"text!": texts},
-		"image":    {"data!": base64s, "mimeType!": oneOf("image/png", "image/jpeg", "image/gif", "image/webp")},
+		"text": {"text!": texts},
+		"image": {"data!": base64s,
+			"mimeType!": oneOf("image/png", "image/jpeg", "image/gif", "image/webp")},
 		"audio":    {"data!": base64s, "mimeType!": texts},
 		"resource": {"resource!": item},
-		"resource_link": {"uri!": ofPage, "name!": texts, "mimeType": texts, "title": texts, "description": texts,
-			"size": within(0, math.Inf(1))},
+		"resource_link": {"uri!": ofPage, "name!": texts, "mimeType": texts, "title": texts,
+			"description": texts,
+			"size":        within(0, math.Inf(1))},
 	}
 )
 
@@ -278,8 +284,9 @@ func block(o *oracle, at string, n *said) {
 
 // ofServer are the members of a result that the server alone says.
 func ofServer(more map[string]rule) rule {
-	as := map[string]rule{"resultType": oneOf("complete"), "ttlMs": numbers, "cacheScope": oneOf("private",
-		"public"), "nextCursor": texts,
+	as := map[string]rule{"resultType": oneOf("complete"), "ttlMs": numbers,
+		"cacheScope": oneOf("private",
+			"public"), "nextCursor": texts,
 		"_meta": pageMeta}
 	for key, r := range more {
 		as[key] = r
@@ -287,19 +294,22 @@ func ofServer(more map[string]rule) rule {
 	return members(as)
 }
 
-// A schema's keywords, with their values. That of an output has those alone that results are checked against.
+// A schema's keywords, with their values. That of an output has those alone that results are
+// checked against.
 var outputKeywords = map[string]rule{
 	"title": texts, "description": texts, "default": data, "examples": data, "deprecated": booleans,
 	"readOnly": booleans, "writeOnly": booleans,
-	"minimum": numbers, "maximum": numbers, "minLength": counts, "maxLength": counts, "minItems": counts,
+	"minimum": numbers, "maximum": numbers, "minLength": counts, "maxLength": counts,
+	"minItems":        counts,
 	"maxItems":        counts,
 	"contentEncoding": texts, "contentMediaType": texts, "type": types, "enum": enum, "const": data,
 	"required": list(texts)}
 
 var inputKeywords = map[string]rule{"pattern": pattern, "format": texts, "multipleOf": positive,
 	"uniqueItems":      booleans,
-	"exclusiveMinimum": numbers, "exclusiveMaximum": numbers, "minProperties": counts, "maxProperties": counts,
-	"x-mcp-header": texts,
+	"exclusiveMinimum": numbers, "exclusiveMaximum": numbers, "minProperties": counts,
+	"maxProperties": counts,
+	"x-mcp-header":  texts,
 	"dependentRequired": func(o *oracle, at string, n *said) {
 		of("{")(o, at, n)
 		for _, e := range n.list {
@@ -338,32 +348,35 @@ func enum(o *oracle, at string, n *said) {
 // pattern is one that engines agree on: at most without look-around, and without nested repetition.
 func pattern(o *oracle, at string, n *said) {
 	if _,
-		err := regexp.Compile(n.text); n.kind != '"' || err != nil || len(n.text) > 500 || strings.Contains(n.text, "(?!") {
+		err := regexp.Compile(n.text); n.kind != '"' || err != nil || len(n.text) > 500 ||
+		strings.Contains(n.text, "(?!") {
 		o.bad(at, "is %q", n.text)
 	}
 }
 
 var argument = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// schema is for models' APIs, too: they refuse names of arguments, an empty text among choices, alternatives at the
-// root, and arrays without items.
+// schema is for models' APIs, too: they refuse names of arguments, an empty text among choices,
+// alternatives at the root, and arrays without items.
 func schema(output, root bool) rule {
 	return func(o *oracle, at string, n *said) {
 		sub := func(o *oracle, at string, n *said) { schema(output, false)(o, at, n) }
-		as := map[string]rule{"items": sub, "additionalProperties": func(o *oracle, at string, n *said) {
-			if n.kind != 't' {
-				sub(o, at, n)
-			}
-		}, "properties": func(o *oracle, at string, n *said) {
-			of("{")(o, at, n)
-			for i, e := range n.list {
-				if key := n.keys[i]; key == "__proto__" || !output && !argument.MatchString(key) || slices.Contains(n.keys[:i],
-					key) {
-					o.bad(at, "has the name %q", key)
+		as := map[string]rule{"items": sub,
+			"additionalProperties": func(o *oracle, at string, n *said) {
+				if n.kind != 't' {
+					sub(o, at, n)
 				}
-				sub(o, at+"."+n.keys[i], e)
-			}
-		}}
+			}, "properties": func(o *oracle, at string, n *said) {
+				of("{")(o, at, n)
+				for i, e := range n.list {
+					if key := n.keys[i]; key == "__proto__" ||
+						!output && !argument.MatchString(key) || slices.Contains(n.keys[:i],
+						key) {
+						o.bad(at, "has the name %q", key)
+					}
+					sub(o, at+"."+n.keys[i], e)
+				}
+			}}
 		for key, r := range outputKeywords {
 			as[key] = r
 		}
@@ -407,24 +420,30 @@ func tool(o *oracle, at string, n *said) {
 	at += "(" + name.text + ")"
 	origin := n.get("_meta").get("pagewire/origin")
 	if origin == nil {
-		members(map[string]rule{"name!": texts, "title": texts, "description!": texts, "inputSchema!": data,
-			"annotations": data, "_meta": data})(o, at, n)
+		members(map[string]rule{"name!": texts, "title": texts, "description!": texts,
+			"inputSchema!": data,
+			"annotations":  data, "_meta": data})(o, at, n)
 		return
 	}
 	hint := booleans
-	members(map[string]rule{"name!": texts, "title": texts, "description!": func(o *oracle, at string, n *said) {
-		if texts(o, at, n); len(utf16.Encode([]rune(n.text))) > 1024 || strings.Contains(n.text,
-			";") || !strings.Contains(n.text, "[tool of the page ") {
-			o.bad(at, "is %.200q", n.text)
-		}
-	}, "inputSchema!": schema(false, true), "outputSchema": schema(true, true),
+	members(map[string]rule{"name!": texts, "title": texts,
+		"description!": func(o *oracle, at string, n *said) {
+			if texts(o, at, n); len(utf16.Encode([]rune(n.text))) > 1024 || strings.Contains(n.text,
+				";") || !strings.Contains(n.text, "[tool of the page ") {
+				o.bad(at, "is %.200q", n.text)
+			}
+		}, "inputSchema!": schema(false, true), "outputSchema": schema(true, true),
 		"annotations": members(map[string]rule{"destructiveHint!": hint, "idempotentHint!": hint,
 			"readOnlyHint!": oneOfBools("false")}),
-		"_meta!": metaWith(map[string]rule{"pagewire/origin": oneOf("https://odd.example", "https://honest.example"),
-			"pagewire/hints": members(map[string]rule{"consequentialHint": hint, "untrustedContentHint": hint,
-				"debugging": hint}),
-			"pagewire/navigates": hint, "pagewire/freshState": members(map[string]rule{"uris!": list(ofPage),
-				"onStale": texts})})})(o, at, n)
+		"_meta!": metaWith(
+			map[string]rule{"pagewire/origin": oneOf("https://odd.example",
+				"https://honest.example"),
+				"pagewire/hints": members(map[string]rule{"consequentialHint": hint,
+					"untrustedContentHint": hint,
+					"debugging":            hint}),
+				"pagewire/navigates": hint,
+				"pagewire/freshState": members(map[string]rule{"uris!": list(ofPage),
+					"onStale": texts})})})(o, at, n)
 }
 
 func oneOfBools(text string) rule {
@@ -435,7 +454,8 @@ func oneOfBools(text string) rule {
 	}
 }
 
-var listedAnnotation = members(map[string]rule{"audience": list(oneOf("user", "assistant")), "priority": within(0, 1),
+var listedAnnotation = members(map[string]rule{"audience": list(oneOf("user", "assistant")),
+	"priority":     within(0, 1),
 	"lastModified": matches(dateTime), "subscribeHint": booleans})
 
 func listed(uri string) rule {
@@ -443,11 +463,13 @@ func listed(uri string) rule {
 		if u := n.get(uri); u != nil {
 			at += "(" + u.text + ")"
 		}
-		members(map[string]rule{uri + "!": texts, "name!": texts, "title": texts, "description": texts,
-			"mimeType": texts,
-			"size":     within(0, 1<<53), "annotations": listedAnnotation,
-			"icons": list(members(map[string]rule{"src!": texts, "mimeType": texts, "sizes": list(texts),
-				"theme": oneOf("light", "dark")})),
+		members(map[string]rule{uri + "!": texts, "name!": texts, "title": texts,
+			"description": texts,
+			"mimeType":    texts,
+			"size":        within(0, 1<<53), "annotations": listedAnnotation,
+			"icons": list(
+				members(map[string]rule{"src!": texts, "mimeType": texts, "sizes": list(texts),
+					"theme": oneOf("light", "dark")})),
 			"_meta": metaWith(map[string]rule{"pagewire/tab": numbers, "pagewire/tabKey": texts,
 				"pagewire/tabSegment": texts,
 				"pagewire/schema":     data})})(o, at, n)
@@ -456,15 +478,17 @@ func listed(uri string) rule {
 
 // results are the answers to each kind of request, by the member that each has.
 var results = map[string]rule{
-	"tools":             ofServer(map[string]rule{"tools!": list(tool)}),
-	"resources":         ofServer(map[string]rule{"resources!": list(listed("uri"))}),
-	"resourceTemplates": ofServer(map[string]rule{"resourceTemplates!": list(listed("uriTemplate"))}),
-	"contents":          ofServer(map[string]rule{"contents!": list(item)}),
+	"tools":     ofServer(map[string]rule{"tools!": list(tool)}),
+	"resources": ofServer(map[string]rule{"resources!": list(listed("uri"))}),
+	"resourceTemplates": ofServer(
+		map[string]rule{"resourceTemplates!": list(listed("uriTemplate"))}),
+	"contents": ofServer(map[string]rule{"contents!": list(item)}),
 	"content": ofServer(map[string]rule{"content!": list(block), "structuredContent": data,
 		"isError": booleans}),
 }
 
-var progressed = members(map[string]rule{"progressToken!": of(`"n`), "progress!": numbers, "total": numbers,
+var progressed = members(map[string]rule{"progressToken!": of(`"n`), "progress!": numbers,
+	"total":   numbers,
 	"message": texts})
 
 // message checks a message to an agent, and returns it.
@@ -474,17 +498,21 @@ func (o *oracle) message(text string) *said {
 		o.bad("a message", "cannot be read by all: %v: %.300q", err, text)
 		return nil
 	}
-	members(map[string]rule{"jsonrpc!": oneOf("2.0"), "id": of(`"n`), "result": func(o *oracle, at string, n *said) {
-		for _, key := range []string{"tools", "resources", "resourceTemplates", "contents", "content"} {
-			if n.get(key) != nil {
-				results[key](o, at, n)
-				return
+	members(map[string]rule{"jsonrpc!": oneOf("2.0"), "id": of(`"n`),
+		"result": func(o *oracle, at string, n *said) {
+			for _, key := range []string{"tools", "resources", "resourceTemplates", "contents",
+				"content"} {
+				if n.get(key) != nil {
+					results[key](o, at, n)
+					return
+				}
 			}
-		}
-		if n.get("supportedVersions") == nil && n.get("protocolVersion") == nil && len(n.list) > 0 {
-			o.bad(at, "is no result of MCP's: %.300q", text)
-		}
-	}, "error": members(map[string]rule{"code!": numbers, "message!": texts, "data": serverOwn}),
+			if n.get("supportedVersions") == nil && n.get("protocolVersion") == nil &&
+				len(n.list) > 0 {
+				o.bad(at, "is no result of MCP's: %.300q", text)
+			}
+		}, "error": members(map[string]rule{"code!": numbers, "message!": texts,
+			"data": serverOwn}),
 		"method": texts, "params": func(o *oracle, at string, p *said) {
 			if method := n.get("method"); method != nil && method.text == "notifications/progress" {
 				progressed(o, at, p)

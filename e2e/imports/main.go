@@ -1,6 +1,7 @@
-// Command imports draws which packages of this module import which: one paragraph for each layer. A package stands
-// above all its imports, so no arrow leads upwards. Tests are left out, and so is an import that another import
-// implies. It never judges: bridge/policy_test.go decides which imports are allowed.
+// Command imports draws which packages of this module import which: one paragraph for each layer. A
+// package stands above all its imports, so no arrow leads upwards. Tests are left out, and so is an
+// import that another import implies. It never judges: bridge/policy_test.go decides which imports
+// are allowed.
 package main
 
 import (
@@ -26,7 +27,8 @@ func main() {
 	draw(os.Stdout, graph)
 }
 
-// list returns the packages of the module with their imports from the module, as paths below the module's.
+// list returns the packages of the module with their imports from the module, as paths below the
+// module's.
 func list() (map[string][]string, error) {
 	cmd := testcmd.Command("go", "list", "-json=ImportPath,Imports,Module", "./...")
 	var stderr bytes.Buffer
@@ -58,7 +60,8 @@ func list() (map[string][]string, error) {
 	}
 }
 
-// layers returns each package's layer: 0 without imports, otherwise one more than the highest layer of its imports.
+// layers returns each package's layer: 0 without imports, otherwise one more than the highest layer
+// of its imports.
 func layers(graph map[string][]string) map[string]int {
 	height := map[string]int{}
 	var of func(name string) int
@@ -82,7 +85,8 @@ func layers(graph map[string][]string) map[string]int {
 // needed returns the imports of a package that no other of its imports implies.
 func needed(graph map[string][]string, name string) (list []string) {
 	for _, to := range graph[name] {
-		if !slices.ContainsFunc(graph[name], func(via string) bool { return via != to && reaches(graph, via, to) }) {
+		if !slices.ContainsFunc(graph[name],
+			func(via string) bool { return via != to && reaches(graph, via, to) }) {
 			list = append(list, to)
 		}
 	}
@@ -91,7 +95,8 @@ func needed(graph map[string][]string, name string) (list []string) {
 }
 
 func reaches(graph map[string][]string, from, to string) bool {
-	return slices.ContainsFunc(graph[from], func(next string) bool { return next == to || reaches(graph, next, to) })
+	return slices.ContainsFunc(graph[from],
+		func(next string) bool { return next == to || reaches(graph, next, to) })
 }
 
 func draw(w io.Writer, graph map[string][]string) {
@@ -99,7 +104,9 @@ func draw(w io.Writer, graph map[string][]string) {
 	for h := slices.Max(slices.Collect(maps.Values(height))); h >= 0; h-- {
 		for _, name := range slices.Sorted(maps.Keys(graph)) {
 			if height[name] == h {
-				fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%-36s %s", name, strings.Join(needed(graph, name), ", "))))
+				fmt.Fprintln(w,
+					strings.TrimSpace(fmt.Sprintf("%-36s %s", name,
+						strings.Join(needed(graph, name), ", "))))
 			}
 		}
 		if h > 0 {

@@ -1,17 +1,19 @@
 //go:build !js
 
-// Command clientcheck finds out what an agent program and its model receive from an MCP server. It plays a server with
-// a page that changes. Each place that a program may show its model has a word that cannot be guessed. The report, in
-// Markdown, says which words came back. A model may have been shown a word that it did not give back.
+// Command clientcheck finds out what an agent program and its model receive from an MCP server. It
+// plays a server with a page that changes. Each place that a program may show its model has a word
+// that cannot be guessed. The report, in Markdown, says which words came back. A model may have
+// been shown a word that it did not give back.
 //
 //	go run ./e2e/agents/clientcheck claude -p {prompt} --mcp-config {config} --allowedTools mcp__pagewire-check
 //	go run ./e2e/agents/clientcheck codex exec -c \
 //		'mcp_servers.pagewire-check={command="{command}",args={args}}' {prompt}
 //
-// The arguments start the program. {config} in them is replaced by a file with the server as {"mcpServers": ...},
-// {command} by the server's command, {args} by its arguments as a JSON array, {words} by both in one, and {prompt} by
-// the question to the model. With --report FILE in place of arguments it is that server, on standard input and output,
-// for a program that is set up by hand, and keeps the report in FILE; * in its name is the process id.
+// The arguments start the program. {config} in them is replaced by a file with the server as
+// {"mcpServers": ...}, {command} by the server's command, {args} by its arguments as a JSON array,
+// {words} by both in one, and {prompt} by the question to the model. With --report FILE in place of
+// arguments it is that server, on standard input and output, for a program that is set up by hand,
+// and keeps the report in FILE; * in its name is the process id.
 package main
 
 import (
@@ -31,7 +33,8 @@ import (
 )
 
 // checkPrompt asks a model to try each tool and the resource.
-const checkPrompt = "Call each tool of the MCP server " + checkName + " whose name begins with check_ once, " +
+const checkPrompt = "Call each tool of the MCP server " + checkName +
+	" whose name begins with check_ once, " +
 	"check_report last. Read its resource first if you can, and once more at the end. Give check_report every word " +
 	"that begins with pw- that you have seen: in results of tools, in what they carry, in the resource and in " +
 	"instructions."
@@ -48,7 +51,8 @@ func main() {
 	case flag.NArg() > 0:
 		err = check(ctx, flag.Args(), os.Stdout)
 	default:
-		err = errors.New("give the command that starts an agent program, or --report FILE to be the server")
+		err = errors.New(
+			"give the command that starts an agent program, or --report FILE to be the server")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clientcheck:", err)
@@ -71,8 +75,8 @@ func serve(ctx context.Context, report string, in io.Reader, out io.Writer) erro
 	return c.run(ctx, in, out)
 }
 
-// check runs an agent program with the server, and prints the report of each process of the server. The program's own
-// output goes to standard error.
+// check runs an agent program with the server, and prints the report of each process of the server.
+// The program's own output goes to standard error.
 func check(ctx context.Context, args []string, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "pagewire-check-")
 	if err != nil {
@@ -108,8 +112,9 @@ func check(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if len(reports) == 0 {
-		return errors.Join(fmt.Errorf("%s started no server: its arguments must say where it is, by {config}, or "+
-			"{command} and {args}", args[0]), ended)
+		return errors.Join(
+			fmt.Errorf("%s started no server: its arguments must say where it is, by {config}, or "+
+				"{command} and {args}", args[0]), ended)
 	}
 	for _, path := range reports {
 		text, err := os.ReadFile(path)

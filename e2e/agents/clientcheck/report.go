@@ -20,8 +20,9 @@ func (c *checker) report() string {
 	row := func(what, how string) { fmt.Fprintf(&b, "| %s | %s |\n", what, how) }
 	row("spoke", cell(orNone(c.version, "nothing yet")))
 	row("can", cell(orNone(strings.Join(c.can, ", "), "nothing more")))
-	for _, method := range strings.Fields("tools/list resources/list resources/templates/list resources/read " +
-		"resources/subscribe subscriptions/listen") {
+	for _, method := range strings.Fields(
+		"tools/list resources/list resources/templates/list resources/read " +
+			"resources/subscribe subscriptions/listen") {
 		row("`"+method+"`", times(c.asked[method]))
 	}
 	row("was sent `resources/updated`", times(c.told))
@@ -45,7 +46,8 @@ func (c *checker) report() string {
 	return b.String()
 }
 
-// shown says whether a place's word came back. needs is the client's request that the place depends on.
+// shown says whether a place's word came back. needs is the client's request that the place depends
+// on.
 func (c *checker) shown(place, needs string) string {
 	switch {
 	case c.seen[c.words[place]]:

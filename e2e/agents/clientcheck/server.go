@@ -20,8 +20,8 @@ import (
 const (
 	checkName = "pagewire-check"
 	checkURI  = "https://check.example/counter"
-	// slowest is the maximum duration of check_slow, in seconds. slowByDefault is below the 60 s after which some clients
-	// give up.
+	// slowest is the maximum duration of check_slow, in seconds. slowByDefault is below the 60 s
+	// after which some clients give up.
 	slowest, slowByDefault = 600, 50
 )
 
@@ -47,7 +47,8 @@ type checker struct {
 	slow       []string // the outcomes of the slow calls
 }
 
-// A place is a part of a tool's result that may be shown to a model. Places are in the order of the report.
+// A place is a part of a tool's result that may be shown to a model. Places are in the order of the
+// report.
 type place struct {
 	name, tool string
 	result     func(word string) *mcp.CallToolResult
@@ -62,13 +63,18 @@ func textResult(texts ...string) *mcp.CallToolResult {
 }
 
 func checkPlaces() []place {
-	holding := func(c mcp.Content) *mcp.CallToolResult { return &mcp.CallToolResult{Content: []mcp.Content{c}} }
+	holding := func(
+		c mcp.Content) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{c}}
+	}
 	return []place{
-		{"text", "check_text", func(w string) *mcp.CallToolResult { return textResult("A text.", w) }},
+		{"text", "check_text",
+			func(w string) *mcp.CallToolResult { return textResult("A text.", w) }},
 		{"text beside `structuredContent`", "check_both", nil},
 		{"`structuredContent` beside text", "check_both", nil},
 		{"`structuredContent` alone", "check_structured", func(w string) *mcp.CallToolResult {
-			return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: map[string]any{"word": w}}
+			return &mcp.CallToolResult{Content: []mcp.Content{},
+				StructuredContent: map[string]any{"word": w}}
 		}},
 		{"embedded resource", "check_embedded", func(w string) *mcp.CallToolResult {
 			text := &mcp.ResourceContents{URI: checkURI, MIMEType: "text/plain", Text: w}
@@ -78,7 +84,8 @@ func checkPlaces() []place {
 			return holding(&mcp.ResourceLink{URI: checkURI, Name: w, Description: w})
 		}},
 		{"text for the user alone", "check_user", func(w string) *mcp.CallToolResult {
-			return holding(&mcp.TextContent{Text: w, Annotations: &mcp.Annotations{Audience: []mcp.Role{"user"}}})
+			return holding(&mcp.TextContent{Text: w,
+				Annotations: &mcp.Annotations{Audience: []mcp.Role{"user"}}})
 		}},
 		{"`_meta`", "check_meta", func(w string) *mcp.CallToolResult {
 			r := textResult("Its word is elsewhere.")
@@ -110,10 +117,13 @@ var (
 		`{"type":"array","items":{"type":"string"}}},"required":["words"]}`)
 )
 
-// newChecker makes the server. It calls write with the report each time that the report has changed.
+// newChecker makes the server. It calls write with the report each time that the report has
+// changed.
 func newChecker(write func(string) error) *checker {
-	c := &checker{write: write, words: map[string]string{}, asked: map[string]int{}, seen: map[string]bool{}}
-	for _, name := range append([]string{inInstructions, inResource, inProgress, inSlow, inLate}, placeNames()...) {
+	c := &checker{write: write, words: map[string]string{}, asked: map[string]int{},
+		seen: map[string]bool{}}
+	for _, name := range append([]string{inInstructions, inResource, inProgress, inSlow, inLate},
+		placeNames()...) {
 		c.words[name] = "pw-" + strings.ToLower(rand.Text()[:8])
 	}
 	c.server = mcp.NewServer(&mcp.Implementation{Name: checkName, Version: "1"}, &mcp.ServerOptions{
@@ -139,8 +149,9 @@ func newChecker(write func(string) error) *checker {
 	})
 	c.server.AddTool(&mcp.Tool{Name: "check_slow", Description: "Shows a word after some seconds",
 		InputSchema: slowSchema}, c.callSlow)
-	c.server.AddTool(&mcp.Tool{Name: "check_report", Description: "Takes all words that begin with pw- that you have " +
-		"seen", InputSchema: reportSchema}, c.callReport)
+	c.server.AddTool(&mcp.Tool{Name: "check_report",
+		Description: "Takes all words that begin with pw- that you have " +
+			"seen", InputSchema: reportSchema}, c.callReport)
 	return c
 }
 
@@ -154,13 +165,15 @@ func placeNames() (names []string) {
 func (c *checker) tool(name string, call func() *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: "Shows words", InputSchema: emptySchema,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
-	c.server.AddTool(tool, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		c.change(ctx)
-		return call(), nil
-	})
+	c.server.AddTool(tool,
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			c.change(ctx)
+			return call(), nil
+		})
 }
 
-// change changes the page, and notifies the client in each possible way. The first change adds a tool.
+// change changes the page, and notifies the client in each possible way. The first change adds a
+// tool.
 func (c *checker) change(ctx context.Context) {
 	first := false
 	c.note(func() {
@@ -177,7 +190,8 @@ func (c *checker) change(ctx context.Context) {
 }
 
 // callSlow waits, reports progress each second, and notes how long the client has waited.
-func (c *checker) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *checker) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult,
+	error) {
 	var given struct{ Seconds int }
 	_ = json.Unmarshal(r.Params.Arguments, &given)
 	if given.Seconds <= 0 {
@@ -191,21 +205,24 @@ func (c *checker) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 		select {
 		case <-ctx.Done():
 			c.note(func() {
-				c.slow = append(c.slow, fmt.Sprintf("given up by the client after %.0f s", time.Since(began).Seconds()))
+				c.slow = append(c.slow,
+					fmt.Sprintf("given up by the client after %.0f s", time.Since(began).Seconds()))
 			})
 			return nil, ctx.Err()
 		case <-tick.C:
 		}
 		if token := r.Params.GetProgressToken(); token != nil {
-			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(second),
-				Total: float64(given.Seconds), Message: c.words[inProgress]})
+			_ = r.Session.NotifyProgress(ctx,
+				&mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(second),
+					Total: float64(given.Seconds), Message: c.words[inProgress]})
 		}
 	}
 	c.note(func() { c.slow = append(c.slow, fmt.Sprintf("answered after %d s", given.Seconds)) })
 	return textResult(c.words[inSlow]), nil
 }
 
-func (c *checker) callReport(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *checker) callReport(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult,
+	error) {
 	var given struct{ Words []string }
 	if err := json.Unmarshal(r.Params.Arguments, &given); err != nil {
 		wrong := textResult("words: want a list of strings")
@@ -243,7 +260,8 @@ func (c *checker) notes(next mcp.MethodHandler) mcp.MethodHandler {
 		c.note(func() { c.asked[method]++ })
 		method, _, _ = strings.Cut(method, " ")
 		result, err := next(ctx, method, r)
-		if session, ok := r.GetSession().(*mcp.ServerSession); ok && session.InitializeParams() != nil {
+		if session, ok := r.GetSession().(*mcp.ServerSession); ok &&
+			session.InitializeParams() != nil {
 			c.note(func() { c.know(session.InitializeParams()) })
 		}
 		return result, err

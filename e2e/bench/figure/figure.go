@@ -48,13 +48,17 @@ func Ratio(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Machine names the machine of a measurement: the processor, the number of processors, the system and the Go version.
+// Machine names the machine of a measurement: the processor, the number of processors, the system
+// and the Go version.
 func Machine() string {
-	return fmt.Sprintf("%s, %d processors, %s, %s", value("/proc/cpuinfo", "model name", ":", runtime.GOARCH),
-		runtime.NumCPU(), value("/etc/os-release", "PRETTY_NAME", "=", runtime.GOOS), runtime.Version())
+	return fmt.Sprintf("%s, %d processors, %s, %s",
+		value("/proc/cpuinfo", "model name", ":", runtime.GOARCH),
+		runtime.NumCPU(), value("/etc/os-release", "PRETTY_NAME", "=", runtime.GOOS),
+		runtime.Version())
 }
 
-// value looks a key up in a file of keys and values. It returns `without` if the file or the key does not exist.
+// value looks a key up in a file of keys and values. It returns `without` if the file or the key
+// does not exist.
 func value(file, key, sign, without string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -70,17 +74,21 @@ func value(file, key, sign, without string) string {
 	return without
 }
 
-// Code lists, as git pathspecs, the files on which a figure can depend: all except documents and pictures.
-var Code = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.sum", ":!*.md", ":!*.png", ":!*.gif",
+// Code lists, as git pathspecs, the files on which a figure can depend: all except documents and
+// pictures.
+var Code = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.sum", ":!*.md",
+	":!*.png", ":!*.gif",
 	":!demo/docs", ":!e2e/bench/bench.json"}
 
-// Commit returns the checked-out commit, with "+" if code differs from it; empty outside of a repository.
+// Commit returns the checked-out commit, with "+" if code differs from it; empty outside of a
+// repository.
 func Commit() string {
 	head, err := testcmd.Command("git", "rev-parse", "--short=10", "HEAD").Output()
 	if err != nil {
 		return ""
 	}
-	changed, err := testcmd.Command("git", append([]string{"status", "--porcelain", "--"}, Code...)...).Output()
+	changed, err := testcmd.Command("git",
+		append([]string{"status", "--porcelain", "--"}, Code...)...).Output()
 	if err != nil || len(changed) > 0 {
 		return strings.TrimSpace(string(head)) + "+"
 	}

@@ -43,23 +43,35 @@ var parts = []struct{ name, title string }{
 
 // limits names the cause that keeps a row from its goal, by the beginning of the row's name.
 var limits = []struct{ row, factor string }{
-	{"first agent: connect to first list", "the client alone takes 0.4 of the peer's time; the core is fetched and compiled then"},
+	{"first agent: connect to first list",
+		"the client alone takes 0.4 of the peer's time; the core is fetched and compiled then"},
 	{"first visit: connect to first list", "as the row above"},
-	{"second visit: connect to first list", "three fetches from the browser's cache, and the core's start"},
-	{"read over window.postMessage, mean", "the browser compiles the core's functions during the first reads"},
-	{"read over window.postMessage, p99", "not known; the browser's collector is not it: 9 collections in 3,500 reads"},
-	{"read over window.postMessage", "text both ways and a callback alone are 1.2 of the wire; the rest is JavaScript and wasm"},
-	{"read over a MessagePort", "the engine; text both ways and a callback alone are 1.3 of the wire"},
-	{"gateway: read", "one process more than the wire has: an agent is behind the gateway's standard input"},
+	{"second visit: connect to first list",
+		"three fetches from the browser's cache, and the core's start"},
+	{"read over window.postMessage, mean",
+		"the browser compiles the core's functions during the first reads"},
+	{"read over window.postMessage, p99",
+		"not known; the browser's collector is not it: 9 collections in 3,500 reads"},
+	{"read over window.postMessage",
+		"text both ways and a callback alone are 1.2 of the wire; the rest is JavaScript and wasm"},
+	{"read over a MessagePort",
+		"the engine; text both ways and a callback alone are 1.3 of the wire"},
+	{"gateway: read",
+		"one process more than the wire has: an agent is behind the gateway's standard input"},
 	{"gateway: tool call", "the browser's own share, and one process more than the wire has"},
-	{"visible after reload", "the late part of the page layer is fetched after the document, then says hello"},
+	{"visible after reload",
+		"the late part of the page layer is fetched after the document, then says hello"},
 	{"renderer memory", "the page layer's late part and its link"},
 	{"bytes in all, with an agent", "the core's wasm is 68 % of the bytes"},
 	{"daemon stopped until", "1.6 s of silence count as a hang, and then a probe may take 0.7 s"},
-	{"model: first look", "the declared cart is JSON with the names of its values; a snapshot has the values alone"},
-	{"shown: first look at 10,000", "the browser's own share, the styles and boxes of all, is in the row"},
-	{"model: 25 changes", "a text's diff has the line as it was, so that it can be applied; each change has its URI and revision"},
-	{"10,000 changes: main thread", "the loop, and the page's first read behind it, before they are compiled"},
+	{"model: first look",
+		"the declared cart is JSON with the names of its values; a snapshot has the values alone"},
+	{"shown: first look at 10,000",
+		"the browser's own share, the styles and boxes of all, is in the row"},
+	{"model: 25 changes",
+		"a text's diff has the line as it was, so that it can be applied; each change has its URI and revision"},
+	{"10,000 changes: main thread",
+		"the loop, and the page's first read behind it, before they are compiled"},
 }
 
 func limit(row string) string {
@@ -71,7 +83,8 @@ func limit(row string) string {
 	return "not known"
 }
 
-// Open reads the runs of a directory's bench.json, by part. Without such a file it returns an empty map.
+// Open reads the runs of a directory's bench.json, by part. Without such a file it returns an empty
+// map.
 func Open(dir string) (map[string]Run, error) {
 	runs := map[string]Run{}
 	text, err := os.ReadFile(filepath.Join(dir, "bench.json"))
@@ -140,9 +153,10 @@ func page(runs map[string]Run) []byte {
 		line(cells...)
 		line(strings.Split(strings.Repeat("---,", len(cells)-1)+"---", ",")...)
 	}
-	out.WriteString("# Benchmark\n\n<!-- Written by make bench. -->\n\nFor people who want every figure, and how it was " +
-		"measured. [Costs](../../demo/docs/costs.md) explains the main ones.\n\nRatios are Pagewire to the figure beside it: on a busy " +
-		"machine they say more than milliseconds.\n\n## Goals that are missed\n\n")
+	out.WriteString(
+		"# Benchmark\n\n<!-- Written by make bench. -->\n\nFor people who want every figure, and how it was " +
+			"measured. [Costs](../../demo/docs/costs.md) explains the main ones.\n\nRatios are Pagewire to the figure beside it: on a busy " +
+			"machine they say more than milliseconds.\n\n## Goals that are missed\n\n")
 	head("what", "Pagewire", "beside", "ratio", "goal", "limiting factor")
 	for _, part := range parts {
 		for _, r := range runs[part.name].Rows {
@@ -158,7 +172,8 @@ func page(runs map[string]Run) []byte {
 		}
 		fmt.Fprintf(&out, "\n## %s\n\n`%s` of %s at commit %s; %s%s.\n\n", part.title, run.Command,
 			run.Began.Format(time.DateOnly), run.Commit, run.Machine, run.How)
-		head("what", "Pagewire", "beside", "ratio", "goal", "every contender: median (least to most)")
+		head("what", "Pagewire", "beside", "ratio", "goal",
+			"every contender: median (least to most)")
 		for _, r := range run.Rows {
 			line(r.Name, "**"+r.Figure+"**", r.Beside, r.Ratio, r.Goal, r.All)
 		}

@@ -8,10 +8,11 @@ import (
 
 const root = "../../.."
 
-// quoted are the rows of README's table, each with two rows of bench.json: the row with Pagewire's figure, and the row
-// with the best other's figure if README names it.
+// quoted are the rows of README's table, each with two rows of bench.json: the row with Pagewire's
+// figure, and the row with the best other's figure if README names it.
 var quoted = map[string][2]string{
-	"every page: script to download, brotli":                     {"pagewire.js, brotli", "bytes before the API exists, brotli"},
+	"every page: script to download, brotli": {"pagewire.js, brotli",
+		"bytes before the API exists, brotli"},
 	"every page: from the script's start until the API is there": {"start of the script to API there", "start of the script to API there"},
 	"the first agent in the page: wasm to download, brotli":      {"pagewire.wasm, brotli"},
 	"the gateway: memory with 10 tabs":                           {"gateway: resident memory with 10 tabs, by WebSocket"},
@@ -38,7 +39,8 @@ func TestReadmeQuotesTheBenchmark(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, names := range quoted {
-		want := strings.Join([]string{"|", what, "| **" + rows[names[0]].Figure + "** |", rows[names[1]].Beside}, " ")
+		want := strings.Join([]string{"|", what, "| **" + rows[names[0]].Figure + "** |",
+			rows[names[1]].Beside}, " ")
 		if !strings.Contains(string(readme), "\n"+strings.TrimRight(want, " ")+" |") {
 			t.Errorf("README.md lacks what bench.json has: %s |", want)
 		}

@@ -1,7 +1,8 @@
-// Package fleet measures nodes of a fleet (make bench FLEET=1). It compares the memory of an idle page with that of a
-// bare WebSocket, and changes and reads across nodes with bare NATS. It measures how soon all agents hold the last
-// state after a node with many pages was killed. Agents are raw HTTP, nodes processes of bin/pagewire-node. All is on
-// loopback. A figure never makes a benchmark fail.
+// Package fleet measures nodes of a fleet (make bench FLEET=1). It compares the memory of an idle
+// page with that of a bare WebSocket, and changes and reads across nodes with bare NATS. It
+// measures how soon all agents hold the last state after a node with many pages was killed. Agents
+// are raw HTTP, nodes processes of bin/pagewire-node. All is on loopback. A figure never makes a
+// benchmark fail.
 package fleet
 
 import (
@@ -38,12 +39,13 @@ const (
 	origin = "https://app.example"
 	// pages is the number of idle pages, and of those of the node that is killed.
 	pages = 5000
-	// pace is the pause between changes. Each of 200 URIs changes once in 400 ms, so that no change is coalesced.
+	// pace is the pause between changes. Each of 200 URIs changes once in 400 ms, so that no change
+	// is coalesced.
 	pace = 2 * time.Millisecond
 )
 
-// The variables make this program a process of the benchmark, instead of the benchmark: clients of idle pages at a URL,
-// or a bare server of NATS that joins another, or none.
+// The variables make this program a process of the benchmark, instead of the benchmark: clients of
+// idle pages at a URL, or a bare server of NATS that joins another, or none.
 const idleVariable, bareVariable = "BENCH_IDLE", "BENCH_BARE"
 
 func TestMain(m *testing.M) {
@@ -80,17 +82,20 @@ func itself(b *testing.B, env ...string) *exec.Cmd {
 func quantiles(b *testing.B, name string, list []time.Duration) {
 	slices.Sort(list)
 	for _, q := range []int{50, 99} {
-		b.ReportMetric(float64(list[len(list)*q/100].Microseconds())/1000, fmt.Sprintf("%s-p%d-ms", name, q))
+		b.ReportMetric(float64(list[len(list)*q/100].Microseconds())/1000,
+			fmt.Sprintf("%s-p%d-ms", name, q))
 	}
 	b.ReportMetric(0, "ns/op") // the benchmark is one measurement
 }
 
-// idleClients connects pages that offer one resource each and are then idle, and waits. Without a ticket they are bare
-// WebSockets. It runs in a process of its own, so that its memory is not counted as the node's.
+// idleClients connects pages that offer one resource each and are then idle, and waits. Without a
+// ticket they are bare WebSockets. It runs in a process of its own, so that its memory is not
+// counted as the node's.
 func idleClients(ctx context.Context, url, ticket string) error {
 	options := &websocket.DialOptions{}
 	if ticket != "" {
-		options = &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}, Subprotocols: []string{"pagewire.v1"}}
+		options = &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}},
+			Subprotocols: []string{"pagewire.v1"}}
 	}
 	for i := range pages {
 		ws, _, err := websocket.Dial(ctx, url, options)
@@ -98,8 +103,10 @@ func idleClients(ctx context.Context, url, ticket string) error {
 			return err
 		}
 		if ticket != "" {
-			for _, text := range []string{fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, ticket),
-				fmt.Sprintf(`[["hello",1,"0",{"epoch":"e%d","tab":"tab-%d","title":"Cart","url":"https://app.example/"}]]`,
+			for _, text := range []string{fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`,
+				ticket),
+				fmt.Sprintf(
+					`[["hello",1,"0",{"epoch":"e%d","tab":"tab-%d","title":"Cart","url":"https://app.example/"}]]`,
 					i, 10_000_000+i),
 				`[["register","{\"uri\":\"https://app.example/cart\",\"name\":\"Cart\",` +
 					`\"description\":\"What is in the cart\",\"mimeType\":\"application/json\"}"]]`} {
@@ -123,7 +130,8 @@ func weigh(b *testing.B, h http.Handler, ticket string, connected func() int) fl
 	s := httptest.NewServer(h)
 	defer s.Close()
 	before := inUse()
-	clients := itself(b, idleVariable+"=ws"+strings.TrimPrefix(s.URL, "http"), "BENCH_TICKET="+ticket)
+	clients := itself(b, idleVariable+"=ws"+strings.TrimPrefix(s.URL, "http"), "BENCH_TICKET="+
+		ticket)
 	testkit.OK(b, clients.Start())
 	testkit.Eventually(b, "all are connected", func() bool { return connected() == pages })
 	time.Sleep(500 * time.Millisecond) // for the work that is due within milliseconds
@@ -132,7 +140,8 @@ func weigh(b *testing.B, h http.Handler, ticket string, connected func() int) fl
 	return used
 }
 
-// inUse returns the bytes in use after several garbage collections: each shrinks grown stacks by half.
+// inUse returns the bytes in use after several garbage collections: each shrinks grown stacks by
+// half.
 func inUse() int64 {
 	for range 5 {
 		runtime.GC()
@@ -159,12 +168,13 @@ func BenchmarkIdlePage(b *testing.B) {
 	login := nodekit.NewLogin(b)
 	n := testkit.Must(node.Open(node.Options{UserPages: pages}))(b)
 	defer n.Close()
-	ours := weigh(b, dial.New(dial.Options{Node: n, Tickets: login.Verifier()}), login.Ticket("alice", origin), func() int {
-		if s := n.Stats(); s.OfferedBytes > 0 {
-			return s.Pages
-		}
-		return 0
-	})
+	ours := weigh(b, dial.New(dial.Options{Node: n, Tickets: login.Verifier()}),
+		login.Ticket("alice", origin), func() int {
+			if s := n.Stats(); s.OfferedBytes > 0 {
+				return s.Pages
+			}
+			return 0
+		})
 	b.ReportMetric(ours, "KB")
 	b.ReportMetric(plain, "bare-KB")
 	b.ReportMetric(0, "ns/op")
@@ -179,8 +189,10 @@ func uris(count int) map[string]string {
 	return all
 }
 
-// pair opens a page at one node, and an agent that watches all its URIs, at the same node or another.
-func pair(b *testing.B, c *cluster, user string, pageAt, agentAt, count int) (*testkit.Page, *agent) {
+// pair opens a page at one node, and an agent that watches all its URIs, at the same node or
+// another.
+func pair(b *testing.B, c *cluster, user string, pageAt, agentAt, count int) (*testkit.Page,
+	*agent) {
 	p := testkit.NewPage(b, uris(count))
 	p.Dial(c.nodes[pageAt].listen, origin, c.login.Ticket(user, origin))
 	a := openAgent(b, c.nodes[agentAt].listen, c.login.Token(user, "pages:read"))
@@ -191,7 +203,8 @@ func pair(b *testing.B, c *cluster, user string, pageAt, agentAt, count int) (*t
 	return p, a
 }
 
-// BenchmarkChange is a change from a page at one node to an agent at another, and the same over bare NATS.
+// BenchmarkChange is a change from a page at one node to an agent at another, and the same over
+// bare NATS.
 func BenchmarkChange(b *testing.B) {
 	c := startCluster(b, 2)
 	const count, samples = 200, 2000
@@ -220,8 +233,8 @@ func drain[T any](channel chan T) {
 	}
 }
 
-// bareNATS sends a text from one WebSocket to another between two NATS servers, again and again, and returns the times
-// until it arrives. Each server is a process of its own, as a node is.
+// bareNATS sends a text from one WebSocket to another between two NATS servers, again and again,
+// and returns the times until it arrives. Each server is a process of its own, as a node is.
 func bareNATS(b *testing.B, samples int) (list []time.Duration) {
 	var at [2][2]string // the addresses of its WebSockets and of its cluster
 	for i, join := range []*string{new("alone"), &at[0][1]} {
@@ -264,7 +277,8 @@ func bareNATS(b *testing.B, samples int) (list []time.Duration) {
 	return list
 }
 
-// bareServer is one of the two servers: it publishes the messages of /in, and sends the published ones to /out.
+// bareServer is one of the two servers: it publishes the messages of /in, and sends the published
+// ones to /out.
 func bareServer(ctx context.Context, join string) error {
 	o := &server.Options{DontListen: false, Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true,
 		Cluster: server.ClusterOpts{Name: "bare", Host: "127.0.0.1", Port: -1, PoolSize: -1}}
@@ -289,7 +303,8 @@ func bareServer(ctx context.Context, join string) error {
 			return
 		}
 		if r.URL.Path == "/out" {
-			_, err = conn.Subscribe("x", func(m *nats.Msg) { _ = ws.Write(ctx, websocket.MessageText, m.Data) })
+			_, err = conn.Subscribe("x",
+				func(m *nats.Msg) { _ = ws.Write(ctx, websocket.MessageText, m.Data) })
 		}
 		for err == nil {
 			var text []byte
@@ -320,8 +335,8 @@ func BenchmarkRead(b *testing.B) {
 	quantiles(b, "at-one-node", times[near])
 }
 
-// BenchmarkKill kills a node with many pages, some of which are watched. These dial another node within 2 s, as their
-// page layers do. It measures how soon their agents hold the last state.
+// BenchmarkKill kills a node with many pages, some of which are watched. These dial another node
+// within 2 s, as their page layers do. It measures how soon their agents hold the last state.
 func BenchmarkKill(b *testing.B) {
 	c := startCluster(b, 3)
 	const watched = 50
@@ -339,7 +354,10 @@ func BenchmarkKill(b *testing.B) {
 			return c.nodes[1].listen
 		}, origin, c.login.Ticket("user"+strconv.Itoa(i), origin))
 	}
-	at := func(node int) func() bool { return func() bool { return c.nodes[node].metric("pages") == pages } }
+	at := func(
+		node int) func() bool {
+		return func() bool { return c.nodes[node].metric("pages") == pages }
+	}
 	testkit.Eventually(b, "all pages are there", at(0))
 	var agents []*agent
 	for i := range watched {
@@ -358,7 +376,8 @@ func BenchmarkKill(b *testing.B) {
 	}
 	for _, a := range agents {
 		testkit.Receive(b, "an agent is told", a.told)
-		if text := a.ask("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)); !strings.Contains(text, `"text":"1"`) {
+		if text := a.ask("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)); !strings.Contains(text,
+			`"text":"1"`) {
 			b.Errorf("an agent has read %s", text)
 		}
 	}

@@ -31,15 +31,17 @@ type process struct {
 
 func startCluster(b *testing.B, size int) *cluster {
 	dir, c := b.TempDir(), &cluster{login: nodekit.NewLogin(b)}
-	config := testkit.Must(json.Marshal(map[string]any{"public-url": nodekit.Public, "secret-file": dir + "/secret",
-		"max-user-pages": 100_000, "log-level": "error",
-		"issuers": []any{map[string]any{"issuer": c.login.Name, "jwks": c.login.Keys}}}))(b)
+	config := testkit.Must(
+		json.Marshal(map[string]any{"public-url": nodekit.Public, "secret-file": dir + "/secret",
+			"max-user-pages": 100_000, "log-level": "error",
+			"issuers": []any{map[string]any{"issuer": c.login.Name, "jwks": c.login.Keys}}}))(b)
 	testkit.OK(b, os.WriteFile(dir+"/secret", []byte("the nodes of a benchmark"), 0o600),
 		os.WriteFile(dir+"/node.json", config, 0o600))
 	join := testkit.Addr(b)
 	for i := range size {
 		n := &process{listen: testkit.Addr(b), admin: testkit.Addr(b)}
-		args := []string{"--config", dir + "/node.json", "--listen", n.listen, "--admin", n.admin, "--cluster", join}
+		args := []string{"--config", dir + "/node.json", "--listen", n.listen, "--admin", n.admin,
+			"--cluster", join}
 		if i > 0 {
 			args[len(args)-1] = testkit.Addr(b)
 			args = append(args, "--join", join)
@@ -54,7 +56,8 @@ func startCluster(b *testing.B, size int) *cluster {
 		c.nodes = append(c.nodes, n)
 	}
 	for _, n := range c.nodes {
-		testkit.Eventually(b, "the nodes know each other", func() bool { return n.metric("nodes") == float64(size) })
+		testkit.Eventually(b, "the nodes know each other",
+			func() bool { return n.metric("nodes") == float64(size) })
 	}
 	return c
 }
@@ -86,15 +89,19 @@ type agent struct {
 }
 
 func openAgent(b *testing.B, addr, token string) *agent {
-	a := &agent{b: b, url: "http://" + addr + "/mcp", token: token, told: make(chan string, 100_000)}
-	a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
-	a.request(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
+	a := &agent{b: b, url: "http://" + addr + "/mcp", token: token,
+		told: make(chan string, 100_000)}
+	a.ask("initialize",
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
+	a.request(http.MethodPost,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
 	go a.listen(a.request(http.MethodGet, "").Body)
 	return a
 }
 
 func (a *agent) request(method, body string) *http.Response {
-	r := testkit.Must(http.NewRequestWithContext(a.b.Context(), method, a.url, strings.NewReader(body)))(a.b)
+	r := testkit.Must(http.NewRequestWithContext(a.b.Context(), method, a.url,
+		strings.NewReader(body)))(a.b)
 	r.Header.Set("Authorization", "Bearer "+a.token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -112,7 +119,8 @@ func (a *agent) request(method, body string) *http.Response {
 // ask sends a request, which must have a result.
 func (a *agent) ask(method, params string) string {
 	a.id++
-	r := a.request(http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
+	r := a.request(http.MethodPost,
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
 	defer r.Body.Close()
 	if s := r.Header.Get("Mcp-Session-Id"); s != "" {
 		a.session = s

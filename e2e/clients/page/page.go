@@ -1,6 +1,7 @@
-// Package page is a page for clients that others wrote. It has the resources and tools that the protocol's conformance
-// suites request by name, and some that change by themselves. It connects to a gateway as pages do. A page in a browser
-// cannot replace it, since no web origin has test:// URIs.
+// Package page is a page for clients that others wrote. It has the resources and tools that the
+// protocol's conformance suites request by name, and some that change by themselves. It connects to
+// a gateway as pages do. A page in a browser cannot replace it, since no web origin has test://
+// URIs.
 //
 // It never speaks MCP: the gateway does.
 package page
@@ -41,8 +42,8 @@ type page struct {
 	extra   int  // tools that test_trigger_tool_change has added
 }
 
-// Connect keeps the page connected to the gateway at addr until the test ends. The gateway must admit any scheme and
-// the page's origin. ticket is for a node of a fleet; "" for none.
+// Connect keeps the page connected to the gateway at addr until the test ends. The gateway must
+// admit any scheme and the page's origin. ticket is for a node of a fleet; "" for none.
 func Connect(t testing.TB, addr, ticket string) {
 	p := &page{Page: testkit.NewPage(t, nil), unheard: map[string]chan struct{}{}}
 	p.addResources()
@@ -81,7 +82,9 @@ func (p *page) add(uri, name, mimeType string, read reading) {
 	p.Add(uri, read)
 }
 
-func text(s string) reading { return func(context.Context, string) (string, error) { return s, nil } }
+func text(s string) reading {
+	return func(context.Context, string) (string, error) { return s, nil }
+}
 
 // number returns a reading of one of the page's counts.
 func (p *page) number(n *int) reading {
@@ -97,39 +100,44 @@ func (p *page) addResources() {
 	if err != nil {
 		panic(err) // a constant decodes always
 	}
-	p.add("test://static-text", "Static text", "text/plain", text("This is the content of the static text resource."))
+	p.add("test://static-text", "Static text", "text/plain",
+		text("This is the content of the static text resource."))
 	p.add("test://static-binary", "Static binary", "image/png", text(string(pixel)))
 	p.add("test://template/{id}/data", "Template", "application/json",
 		func(_ context.Context, uri string) (string, error) {
 			id := strings.TrimSuffix(strings.TrimPrefix(uri, "test://template/"), "/data")
-			text, err := json.Marshal(map[string]any{"id": id, "templateTest": true, "data": "Data for ID: " + id})
+			text, err := json.Marshal(map[string]any{"id": id, "templateTest": true,
+				"data": "Data for ID: " + id})
 			return string(text), err
 		})
 	p.add("test://watched-resource", "Watched", "text/plain", text("Watched resource content"))
 	p.add(Origin+"/clock", "Clock", "text/plain", p.number(&p.ticks))
-	p.add(Origin+"/square/{n}", "Square", "text/plain", func(_ context.Context, uri string) (string, error) {
-		n, err := strconv.Atoi(strings.TrimPrefix(uri, Origin+"/square/"))
-		return strconv.Itoa(n * n), err
-	})
-	p.add(Origin+"/slow", "Slow", "text/plain", func(ctx context.Context, _ string) (string, error) {
-		<-ctx.Done()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.gaveUp++
-		return "", errors.New("nobody waits any more")
-	})
+	p.add(Origin+"/square/{n}", "Square", "text/plain",
+		func(_ context.Context, uri string) (string, error) {
+			n, err := strconv.Atoi(strings.TrimPrefix(uri, Origin+"/square/"))
+			return strconv.Itoa(n * n), err
+		})
+	p.add(Origin+"/slow", "Slow", "text/plain",
+		func(ctx context.Context, _ string) (string, error) {
+			<-ctx.Done()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.gaveUp++
+			return "", errors.New("nobody waits any more")
+		})
 	p.add(Origin+"/gave_up", "Gave up", "text/plain", p.number(&p.gaveUp))
 	p.add(Origin+"/door", "Door", "text/plain", p.door)
-	p.add(Origin+"/heard/{name}", "Heard", "text/plain", func(_ context.Context, uri string) (string, error) {
-		name := strings.TrimPrefix(uri, Origin+"/heard/")
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if call := p.unheard[name]; call != nil {
-			delete(p.unheard, name)
-			close(call)
-		}
-		return name, nil
-	})
+	p.add(Origin+"/heard/{name}", "Heard", "text/plain",
+		func(_ context.Context, uri string) (string, error) {
+			name := strings.TrimPrefix(uri, Origin+"/heard/")
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if call := p.unheard[name]; call != nil {
+				delete(p.unheard, name)
+				close(call)
+			}
+			return name, nil
+		})
 }
 
 func (p *page) door(context.Context, string) (string, error) {
@@ -168,7 +176,10 @@ type object = map[string]any
 func block(s string) object { return object{"type": "text", "text": s} }
 
 func answers(content ...object) func(context.Context, json.RawMessage, func(object)) any {
-	return func(context.Context, json.RawMessage, func(object)) any { return object{"content": content} }
+	return func(context.Context, json.RawMessage,
+		func(object)) any {
+		return object{"content": content}
+	}
 }
 
 // tool returns the members of a tool with an input of these properties.
@@ -177,8 +188,8 @@ func tool(properties object) object {
 		"inputSchema": object{"type": "object", "properties": properties}}
 }
 
-// The tools are those of the suites, as far as a page can have them. It cannot ask the agent for a sample or for input,
-// and cannot write to its log.
+// The tools are those of the suites, as far as a page can have them. It cannot ask the agent for a
+// sample or for input, and cannot write to its log.
 func (p *page) addTools() {
 	image := object{"type": "image", "data": png, "mimeType": "image/png"}
 	for name, content := range map[string][]object{
@@ -195,34 +206,41 @@ func (p *page) addTools() {
 	} {
 		p.SetTool(name, testkit.Tool{Members: tool(object{}), Run: answers(content...)})
 	}
-	p.SetTool("progress_that_is_heard", testkit.Tool{Members: tool(object{"name": object{"type": "string"}}),
-		Run: p.heard})
+	p.SetTool("progress_that_is_heard",
+		testkit.Tool{Members: tool(object{"name": object{"type": "string"}}),
+			Run: p.heard})
 	p.SetTool("test_error_handling",
-		testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
-			return object{"isError": true, "content": []object{block("This tool intentionally returns an error for testing")}}
-		}})
+		testkit.Tool{Members: tool(object{}),
+			Run: func(context.Context, json.RawMessage, func(object)) any {
+				return object{"isError": true,
+					"content": []object{block(
+						"This tool intentionally returns an error for testing")}}
+			}})
 	p.SetTool("test_tool_with_progress",
-		testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage, progress func(object)) any {
-			for i := range 3 {
-				progress(object{"progress": 50 * i, "total": 100})
-			}
-			// The result comes a second after the last progress. The TypeScript client looks at a result before earlier
-			// progress, and gives no sign when it has looked.
-			time.Sleep(time.Second)
-			return object{"content": []object{block("done")}}
-		}})
+		testkit.Tool{Members: tool(object{}),
+			Run: func(_ context.Context, _ json.RawMessage, progress func(object)) any {
+				for i := range 3 {
+					progress(object{"progress": 50 * i, "total": 100})
+				}
+				// The result comes a second after the last progress. The TypeScript client looks at a
+				// result before earlier progress, and gives no sign when it has looked.
+				time.Sleep(time.Second)
+				return object{"content": []object{block("done")}}
+			}})
 	p.SetTool("test_trigger_tool_change",
-		testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
-			p.addExtra()
-			return object{"content": []object{block("changed")}}
-		}})
+		testkit.Tool{Members: tool(object{}),
+			Run: func(context.Context, json.RawMessage, func(object)) any {
+				p.addExtra()
+				return object{"content": []object{block("changed")}}
+			}})
 	echo := func(_ context.Context, arguments json.RawMessage, _ func(object)) any {
 		return object{"content": []object{block(string(arguments))}}
 	}
 	for name, members := range map[string]object{
 		"test_streaming_elicitation": tool(object{}),
 		"test_logging_tool":          tool(object{}),
-		"test_header_param":          tool(object{"city": object{"type": "string", "x-mcp-header": "City"}}),
+		"test_header_param": tool(
+			object{"city": object{"type": "string", "x-mcp-header": "City"}}),
 		"json_schema_2020_12_tool": {"description": "Tool with JSON Schema 2020-12 features",
 			"inputSchema": json.RawMessage(schema)},
 	} {
@@ -230,7 +248,8 @@ func (p *page) addTools() {
 	}
 }
 
-// addExtra adds another tool each time: a list that is changed and changed back counts as unchanged.
+// addExtra adds another tool each time: a list that is changed and changed back counts as
+// unchanged.
 func (p *page) addExtra() {
 	p.mu.Lock()
 	name := fmt.Sprintf("test_extra_%d", p.extra)

@@ -1,6 +1,7 @@
-// Package deploy reads the files that deploy nodes, with the packages of the programs that use them: Kubernetes' types,
-// the parsers of containers' files and of Prometheus' rules, and the engine of its queries. TestEcosystemDeploy starts
-// the nodes, for their metrics. It never starts a cluster.
+// Package deploy reads the files that deploy nodes, with the packages of the programs that use
+// them: Kubernetes' types, the parsers of containers' files and of Prometheus' rules, and the
+// engine of its queries. TestEcosystemDeploy starts the nodes, for their metrics. It never starts a
+// cluster.
 package deploy
 
 import (
@@ -43,8 +44,10 @@ func read(t *testing.T, name string) []byte {
 
 // Each object has only members of its kind, and the pods have the labels that all others select.
 func TestKubernetes(t *testing.T) {
-	set, budget, wall := &apps.StatefulSet{}, &policy.PodDisruptionBudget{}, &networking.NetworkPolicy{}
-	kinds := map[string]any{"StatefulSet": set, "PodDisruptionBudget": budget, "NetworkPolicy": wall}
+	set, budget, wall := &apps.StatefulSet{}, &policy.PodDisruptionBudget{},
+		&networking.NetworkPolicy{}
+	kinds := map[string]any{"StatefulSet": set, "PodDisruptionBudget": budget,
+		"NetworkPolicy": wall}
 	for part := range bytes.SplitSeq(read(t, "kubernetes.yaml"), []byte("\n---\n")) {
 		var of struct{ Kind string }
 		if err := yaml.Unmarshal(part, &of); err != nil {
@@ -60,7 +63,8 @@ func TestKubernetes(t *testing.T) {
 	}
 	pods := set.Spec.Template.Labels
 	for name, looked := range map[string]map[string]string{"the set": set.Spec.Selector.MatchLabels,
-		"the budget": budget.Spec.Selector.MatchLabels, "the policy": wall.Spec.PodSelector.MatchLabels} {
+		"the budget": budget.Spec.Selector.MatchLabels,
+		"the policy": wall.Spec.PodSelector.MatchLabels} {
 		if !maps.Equal(looked, pods) {
 			t.Errorf("%s looks for %v, and pods are %v", name, looked, pods)
 		}
@@ -79,7 +83,8 @@ func TestContainerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stages, _, err := instructions.Parse(file.AST, nil); err != nil || len(stages) != 2 || len(file.Warnings) > 0 {
+	if stages, _, err := instructions.Parse(file.AST, nil); err != nil || len(stages) != 2 ||
+		len(file.Warnings) > 0 {
 		t.Errorf("%d stages, %v, %v", len(stages), err, file.Warnings)
 	}
 }
@@ -106,7 +111,8 @@ func scrape(t *testing.T, urls []string) string {
 					t.Fatal(err)
 				}
 				for _, sample := range vector {
-					sample.Metric["job"], sample.Metric["instance"] = "node", model.LabelValue(fmt.Sprint(i))
+					sample.Metric["job"], sample.Metric["instance"] = "node",
+						model.LabelValue(fmt.Sprint(i))
 					name := sample.Metric.String()
 					series[name] = append(series[name], fmt.Sprintf("%g", float64(sample.Value)))
 				}
@@ -162,7 +168,8 @@ func TestDashboard(t *testing.T) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(read(t, "dashboard.json"), &board); err != nil || len(board.Panels) < 10 {
+	if err := json.Unmarshal(read(t, "dashboard.json"), &board); err != nil ||
+		len(board.Panels) < 10 {
 		t.Fatalf("%d panels, %v", len(board.Panels), err)
 	}
 	for _, panel := range board.Panels {
@@ -178,7 +185,8 @@ func TestDashboard(t *testing.T) {
 // Each alert has instructions, is silent about a healthy node, and names a sick one.
 func TestAlerts(t *testing.T) {
 	well, sick := nodes(t)
-	groups, errs := rulefmt.Parse(read(t, "alerts.yaml"), false, model.UTF8Validation, promqlparser.NewParser(promqlparser.Options{}), slog.Default())
+	groups, errs := rulefmt.Parse(read(t, "alerts.yaml"), false, model.UTF8Validation,
+		promqlparser.NewParser(promqlparser.Options{}), slog.Default())
 	if len(errs) > 0 || len(groups.Groups) != 1 || len(groups.Groups[0].Rules) != 3 {
 		t.Fatal(errs)
 	}
@@ -189,9 +197,10 @@ func TestAlerts(t *testing.T) {
 		if got := ask(t, rule.Expr, well); len(got) > 0 {
 			t.Errorf("%s, for a node that is well: %v", rule.Alert, got)
 		}
-		if got := ask(t, rule.Expr, well, sick); !slices.ContainsFunc(got, func(of labels.Labels) bool {
-			return of.Get("instance") == "1"
-		}) {
+		if got := ask(t, rule.Expr, well, sick); !slices.ContainsFunc(got,
+			func(of labels.Labels) bool {
+				return of.Get("instance") == "1"
+			}) {
 			t.Errorf("%s does not name the node that is not well: %v", rule.Alert, got)
 		}
 	}
