@@ -6,23 +6,20 @@ import (
 )
 
 func (e *Engine) read(r *request) *wire.Error {
-	var page *resource.Entry // of a page's skill
-	if restricts {
-		uri, _ := r.params.Get("uri").Text()
-		own, of := e.findSkill(r.port, uri)
-		if own != nil {
-			e.sendFor(r, e.result(r).Raw(`"contents":`).Raw(own.Contents), cacheable)
-			return nil
+	if uri, _ := r.params.Get("uri").Text(); restricts && ofSkill(uri) {
+		if known, err := e.readSkill(r, uri); known {
+			return err
 		}
-		page = of
 	}
-	var uri string
-	var err *wire.Error
-	if page != nil {
-		uri = page.URI
-	} else if uri, err = e.uri(r); err != nil {
+	uri, err := e.uri(r)
+	if err != nil {
 		return err
 	}
+	return e.readAs(r, uri, false)
+}
+
+// readAs reads a resource: with skill, for an answer that is a skill.
+func (e *Engine) readAs(r *request, uri string, skill bool) *wire.Error {
 	entry, params, resolveErr := e.registry.Resolve(uri)
 	if resolveErr != nil && !(e.opt.Several && entry == nil) {
 		return refused(r.modern, uri, resolveErr)
@@ -53,7 +50,7 @@ func (e *Engine) read(r *request) *wire.Error {
 			e.beginRead(c, question)
 		}
 	}
-	e.await(r, c).skill = page != nil
+	e.await(r, c).skill = skill
 	return nil
 }
 
