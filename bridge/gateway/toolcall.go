@@ -137,20 +137,6 @@ func (c *toolCall) Complete(result []byte) {
 	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result, Owner: c.owner()})
 }
 
-// after calls f later, with the lock held, unless stop is called before.
-func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
-	over := false
-	t := time.AfterFunc(d, g.locked(func() {
-		if !over {
-			f()
-		}
-	}))
-	return func() {
-		over = true
-		t.Stop()
-	}
-}
-
 // listed yields the tab in front, and then the resources and templates that pages list, in order.
 func (g *Gateway) listed(yield func(calls.Resource) bool) {
 	if g.front.offered && !yield(calls.Resource{URI: door.FrontURI, Title: frontResource.Title,

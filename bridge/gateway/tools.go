@@ -154,12 +154,12 @@ func (g *Gateway) retool() {
 		return
 	}
 	b.pending = true
-	g.after(wait, func() {
+	time.AfterFunc(wait, g.locked(func() {
 		b.pending = false
 		if !g.closed {
 			g.setTools()
 		}
-	})
+	}))
 }
 
 const (

@@ -27,9 +27,7 @@ type Call interface {
 	// Look reads URIs at their pages, all at the same time, and counts their changes from then on. It leaves out those
 	// that were not answered before ctx has ended.
 	Look(ctx context.Context, uris ...string) map[string]*live.Look
-	// Until waits until done reports true, which it asks after each Wake, too. It returns false if ctx has ended before.
-	Until(ctx context.Context, done func() bool) bool
-	Wake()
+	Waiter
 	// Tick makes the call run f after a time while it waits, and then again after the time that f returns.
 	Tick(after time.Duration, f func() (next time.Duration))
 	// Apart runs work on what an origin gave, without the lock and when it is that origin's turn. The context of work

@@ -94,14 +94,20 @@ func (t *Turn) Tick(after time.Duration, f func() (next time.Duration)) {
 	t.tick, t.timer = f, time.NewTimer(after)
 }
 
+// A Waiter is a Turn, or a Call.
+type Waiter interface {
+	Until(ctx context.Context, done func() bool) bool
+	Wake()
+}
+
 // Await starts what calls back once with the lock held, at once or later, and waits for that. It returns false if ctx has
 // ended before.
-func Await[T any](ctx context.Context, t *Turn, start func(done func(T))) (given T, ok bool) {
+func Await[T any](ctx context.Context, w Waiter, start func(done func(T))) (given T, ok bool) {
 	start(func(v T) {
 		given, ok = v, true
-		t.Wake()
+		w.Wake()
 	})
-	t.Until(ctx, func() bool { return ok })
+	w.Until(ctx, func() bool { return ok })
 	return given, ok
 }
 

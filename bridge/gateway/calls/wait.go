@@ -77,13 +77,8 @@ func (w *waiting) run(ctx context.Context, timeout time.Duration) {
 		c.Progress(int(time.Since(began).Seconds()), int(timeout.Seconds()), "waiting for a page to change")
 		return t.ProgressEvery
 	})
-	var failed map[string]string
-	tracked := false
-	t.Revisions.Track(w.uris, func(f map[string]string) {
-		failed, tracked = f, true
-		c.Wake()
-	})
-	if c.Until(late, func() bool { return tracked }); len(failed) == len(w.uris) {
+	failed, tracked := Await(late, c, func(done func(map[string]string)) { t.Revisions.Track(w.uris, done) })
+	if len(failed) == len(w.uris) {
 		t.fail(ctx, c, w.uris[0]+": "+failed[w.uris[0]])
 		return
 	}
