@@ -42,7 +42,7 @@ LEVELS         := native wasm js browser
 # The tests of the browser level with a core in the page: .ci/run runs them with the core that Go compiles, too.
 IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
 	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
-DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/(desktop/(browser(/.*)?|inspect/look)|pages/(cdp|socket)|testkit/browsertest))$$
+DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/(desktop/(browser(/.*)?|inspect/inspectortest)|pages/(cdp|socket)|testkit/browsertest))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these: -race would find nothing, in several times the time.
 SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
@@ -267,7 +267,7 @@ bench-pages: size browser $(RIVALS) $(PEERS)
 ##@ What is generated, and the rest:
 pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
 	@node demo/docs/picture.mjs "$${PAGEWIRE_BROWSER:-$$(command -v chromium google-chrome chrome | head -n 1)}"
-	@go test -count=1 ./bridge/desktop/inspect/look -run InspectorIsLive -pictures demo
+	@go test -count=1 ./bridge/desktop/inspect/inspectortest -run InspectorIsLive -pictures demo
 	@$(MAKE) test-docs PICTURES=dist/pictures
 
 site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/

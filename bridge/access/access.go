@@ -37,7 +37,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// Options set which requests a Gate admits.
+// Options set which requests a Guard admits.
 type Options struct {
 	// Token is the user's token. "" means that it could not be read: requests that need it are refused.
 	Token string
@@ -60,8 +60,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Gate checks requests for a gateway's HTTP handlers.
-type Gate struct {
+// A Guard checks requests for a gateway's HTTP handlers.
+type Guard struct {
 	o       Options
 	tickets tickets
 
@@ -70,18 +70,18 @@ type Gate struct {
 	said    map[string]time.Time
 }
 
-// New returns a Gate.
-func New(o Options) *Gate {
+// New returns a Guard.
+func New(o Options) *Guard {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Gate{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
+	return &Guard{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
 }
 
-// ConnContext is for the http.Server of a Gate's handlers. It asks the kernel for the client's user when a connection
+// ConnContext is for the http.Server of a Guard's handlers. It asks the kernel for the client's user when a connection
 // begins. Without it no client counts as this user's.
 func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.ConnContext(ctx, c) }
 
 // Agents admits requests with the token. It is for handlers that show contents or change anything.
-func (g *Gate) Agents(next http.Handler) http.Handler {
+func (g *Guard) Agents(next http.Handler) http.Handler {
 	return g.admit(next, true, func(r *http.Request) *refusal {
 		if why := g.user(r); why != nil || g.free(r) || bearer.Has(r, g.o.Token) {
 			return why
@@ -91,10 +91,10 @@ func (g *Gate) Agents(next http.Handler) http.Handler {
 }
 
 // Anybody admits all clients except other users' processes. It is for handlers that show nothing private.
-func (g *Gate) Anybody(next http.Handler) http.Handler { return g.admit(next, true, g.user) }
+func (g *Guard) Anybody(next http.Handler) http.Handler { return g.admit(next, true, g.user) }
 
 // Pages admits all clients except other users' and ended processes. next decides which origins may connect.
-func (g *Gate) Pages(next http.Handler) http.Handler { return g.admit(next, false, g.present) }
+func (g *Guard) Pages(next http.Handler) http.Handler { return g.admit(next, false, g.present) }
 
 // A refusal is the answer to a request that is not served.
 type refusal struct {
@@ -104,14 +104,14 @@ type refusal struct {
 }
 
 // Refused counts refused requests by reason: host, origin, user, token, and the reasons given to Count.
-func (g *Gate) Refused() map[string]int64 {
+func (g *Guard) Refused() map[string]int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.refused)
 }
 
 // admit returns a handler that serves a request if it passes host, check and, if origins is true, origin.
-func (g *Gate) admit(next http.Handler, origins bool, check func(*http.Request) *refusal) http.Handler {
+func (g *Guard) admit(next http.Handler, origins bool, check func(*http.Request) *refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why, foreign := g.host(r), false
 		if why == nil && origins {
@@ -135,7 +135,7 @@ func (g *Gate) admit(next http.Handler, origins bool, check func(*http.Request) 
 	})
 }
 
-func (g *Gate) host(r *http.Request) *refusal {
+func (g *Guard) host(r *http.Request) *refusal {
 	name := r.Host
 	if h, _, err := net.SplitHostPort(name); err == nil {
 		name = h
@@ -153,7 +153,7 @@ func (g *Gate) host(r *http.Request) *refusal {
 }
 
 // origin also reports whether the request comes from a page of another, allowed origin.
-func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
+func (g *Guard) origin(r *http.Request) (why *refusal, foreign bool) {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
 		return nil, false
@@ -177,7 +177,7 @@ func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 // short bounds a quotation from a request.
 func short(s string) string { return s[:min(len(s), 100)] }
 
-func (g *Gate) user(r *http.Request) *refusal {
+func (g *Guard) user(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Other {
 		return &refusal{http.StatusForbidden, "user", "This port is for another user of this machine: start a server " +
 			"of your own."}
@@ -187,7 +187,7 @@ func (g *Gate) user(r *http.Request) *refusal {
 
 // present is user for clients without a token in the request. It also refuses a client whose process the kernel does
 // not know any more: a client that has half closed its connection can still read.
-func (g *Gate) present(r *http.Request) *refusal {
+func (g *Guard) present(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Gone {
 		return &refusal{http.StatusForbidden, "user", "Nobody is at the other end of this connection any more."}
 	}
@@ -196,14 +196,14 @@ func (g *Gate) present(r *http.Request) *refusal {
 
 // free reports whether a request needs no token. The request of a foreign page always needs one: the
 // kernel reports its browser as this user's, but the page is not the user's program.
-func (g *Gate) free(r *http.Request) bool {
+func (g *Guard) free(r *http.Request) bool {
 	_, foreign := g.origin(r)
 	site := r.Header.Get("Sec-Fetch-Site") // browsers send no Origin with some requests
 	return g.o.NoToken && !g.o.Public && !foreign && site != "cross-site" && site != "same-site" &&
 		peer.From(r.Context()) == peer.Same
 }
 
-func (g *Gate) tokenMissing() *refusal {
+func (g *Guard) tokenMissing() *refusal {
 	says := "Send the token of the user who runs this server, as Authorization: Bearer TOKEN."
 	if g.o.Token == "" {
 		says = "This server could not read its token and admits nobody: see its log."
@@ -214,7 +214,7 @@ func (g *Gate) tokenMissing() *refusal {
 const codeInvalidRequest = -32600
 
 // refuse answers a POST with a JSON-RPC error, any other request with text.
-func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
+func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	g.Count(why.reason, r)
 	if why.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -235,7 +235,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 const sayEvery = 10 * time.Second
 
 // Count counts and logs a refusal, also of another package. There must be few different reasons.
-func (g *Gate) Count(reason string, r *http.Request) {
+func (g *Guard) Count(reason string, r *http.Request) {
 	g.mu.Lock()
 	g.refused[reason]++
 	n, quiet := g.refused[reason], time.Since(g.said[reason]) < sayEvery

@@ -35,15 +35,15 @@ const (
 	contents  = "what only its user may see"
 )
 
-// A door is a port with a Gate and the paths of a gateway's port.
+// A door is a port with a Guard and the paths of a gateway's port.
 type door struct {
 	*httptest.Server
-	t    *testing.T
-	gate *Gate
-	log  *testkit.Log
+	t     *testing.T
+	guard *Guard
+	log   *testkit.Log
 }
 
-// paths has at least one path for each of Gate's handlers.
+// paths has at least one path for each of Guard's handlers.
 var paths = []string{"/mcp", "/metrics", "/page", FeedPath, "/healthz", "/", SessionPath}
 
 func open(t *testing.T, o Options) *door {
@@ -56,19 +56,19 @@ func open(t *testing.T, o Options) *door {
 // build is open for a door that does not accept connections yet.
 func build(t *testing.T, o Options) *door {
 	t.Helper()
-	d := &door{t: t, log: testkit.LogOf(t, "the gate")}
+	d := &door{t: t, log: testkit.LogOf(t, "the guard")}
 	o.Log = slog.New(slog.NewTextHandler(d.log, nil))
-	d.gate = New(o)
+	d.guard = New(o)
 	says := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, text) })
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", d.gate.Agents(says(contents)))
-	mux.Handle("/metrics", d.gate.Agents(says(contents)))
-	mux.Handle("/page", d.gate.Pages(says(contents)))
-	mux.Handle(FeedPath, d.gate.Feed(says("the feed")))
-	mux.Handle(SessionPath, d.gate.Sessions())
-	mux.Handle("/", d.gate.Anybody(says("ok")))
+	mux.Handle("/mcp", d.guard.Agents(says(contents)))
+	mux.Handle("/metrics", d.guard.Agents(says(contents)))
+	mux.Handle("/page", d.guard.Pages(says(contents)))
+	mux.Handle(FeedPath, d.guard.Feed(says("the feed")))
+	mux.Handle(SessionPath, d.guard.Sessions())
+	mux.Handle("/", d.guard.Anybody(says("ok")))
 	d.Server = httptest.NewUnstartedServer(mux)
 	d.Config.ConnContext = ConnContext
 	t.Cleanup(d.Close)
@@ -208,7 +208,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("%s: HTTP %d", path, r.StatusCode)
 		}
 	}
-	if n := d.gate.Refused()["token"]; n != 2*2*5 {
+	if n := d.guard.Refused()["token"]; n != 2*2*5 {
 		t.Errorf("%d are counted", n)
 	}
 	if n := d.log.Count("refused a request"); n != 1 || d.log.Has(token) {
@@ -297,8 +297,8 @@ func TestPagesNeedTheToken(t *testing.T) {
 func TestWhoMayBeAPage(t *testing.T) {
 	for who, want := range map[peer.Who]int{peer.Same: 200, peer.Unknown: 200, peer.Root: 200, peer.Gone: 403,
 		peer.Other: 403} {
-		for name, wrap := range map[string]func(*Gate, http.Handler) http.Handler{"page": (*Gate).Pages,
-			"feed": (*Gate).Feed} {
+		for name, wrap := range map[string]func(*Guard, http.Handler) http.Handler{"page": (*Guard).Pages,
+			"feed": (*Guard).Feed} {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest("GET", "http://127.0.0.1/x", nil)
 			wrap(New(Options{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
@@ -342,7 +342,7 @@ func TestAnotherUser(t *testing.T) {
 			}
 		}
 	}
-	if n := d.gate.Refused()["user"] + d.gate.Refused()["origin"]; n != int64(attempts) {
+	if n := d.guard.Refused()["user"] + d.guard.Refused()["origin"]; n != int64(attempts) {
 		t.Errorf("%d of %d attempts are counted", n, attempts)
 	}
 	t.Logf("%d attempts of another user were refused", attempts)

@@ -96,7 +96,7 @@ func where(r *http.Request) string {
 
 // Tickets gives a ticket to each client that sends a POST. The ticket is valid for ticketLife, while the client waits
 // for the end of the answer. Only a listener that no other user can reach may serve this.
-func (g *Gate) Tickets() http.Handler {
+func (g *Guard) Tickets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			http.Error(w, "A ticket is asked for by POST.", http.StatusMethodNotAllowed)
@@ -128,7 +128,7 @@ func (g *Gate) Tickets() http.Handler {
 }
 
 // Sessions exchanges a ticket for a session: {"ticket":T} by POST, answered with {"session":S}.
-func (g *Gate) Sessions() http.Handler {
+func (g *Guard) Sessions() http.Handler {
 	return g.Anybody(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ Ticket string }
 		if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTicketMsg)).Decode(
@@ -155,7 +155,7 @@ var errNoSession = errors.New("open it with: pagewire inspect")
 var errNotExtension = errors.New("it does not prove that it is this user's: run pagewire extension install")
 
 // Feed admits requests for a feed. AdmitFeed must then check the client.
-func (g *Gate) Feed(next http.Handler) http.Handler {
+func (g *Guard) Feed(next http.Handler) http.Handler {
 	own, extension := g.admit(next, true, func(r *http.Request) *refusal {
 		why := g.present(r)
 		if _, foreign := g.origin(r); why == nil && foreign && !bearer.Has(r, g.o.Token) {
@@ -173,13 +173,13 @@ func (g *Gate) Feed(next http.Handler) http.Handler {
 }
 
 // extension reports whether a request has the extension's Origin, which a program can forge.
-func (g *Gate) extension(r *http.Request) bool {
+func (g *Guard) extension(r *http.Request) bool {
 	return g.o.Extension != "" && r.Header.Get("Origin") == g.o.Extension
 }
 
 // AdmitFeed returns nil if a client may see its feed. The client sends the token in its request, or a session in its
 // first message ({"session":S}). The extension proves that it has its secret. The error's text is for the client.
-func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
+func (g *Guard) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
 		return nil
 	}

@@ -35,13 +35,13 @@ func openFeeds(t *testing.T, o Options) *door {
 	behind := d.Config.Handler
 	mux := http.NewServeMux()
 	mux.Handle("/", behind)
-	mux.Handle(FeedPath, d.gate.Feed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle(FeedPath, d.guard.Feed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 		if err != nil {
 			return
 		}
 		defer ws.CloseNow()
-		if err := d.gate.AdmitFeed(r.Context(), r, texts{ws}); err != nil {
+		if err := d.guard.AdmitFeed(r.Context(), r, texts{ws}); err != nil {
 			ws.Close(websocket.StatusPolicyViolation, err.Error())
 			return
 		}
@@ -73,7 +73,7 @@ func says(text string) func(texts) error {
 
 // tickets serves tickets at another server, in place of the daemon's socket. ask asks there as `pagewire inspect` does.
 func (d *door) tickets() (ask func() (*Ticket, error), from string) {
-	socket := httptest.NewServer(d.gate.Tickets())
+	socket := httptest.NewServer(d.guard.Tickets())
 	d.t.Cleanup(socket.Close)
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -146,9 +146,9 @@ func TestTicketsThatAreGone(t *testing.T) {
 	_, ticket, _ := strings.Cut(ask.URL, "=")
 	ask.Close()
 	testkit.Eventually(t, "the ticket goes with who asked", func() bool {
-		d.gate.tickets.mu.Lock()
-		defer d.gate.tickets.mu.Unlock()
-		return len(d.gate.tickets.all) == 0
+		d.guard.tickets.mu.Lock()
+		defer d.guard.tickets.mu.Unlock()
+		return len(d.guard.tickets.all) == 0
 	})
 	for _, wrong := range []string{ticket, "", "x", token} {
 		if session, status := d.exchange(wrong); session != "" || status != 403 {
@@ -246,8 +246,8 @@ func TestFeedOfTheExtension(t *testing.T) {
 	if got, err := d.feed(from("chrome-extension://other"), proves(secret)); err == nil {
 		t.Errorf("another extension: %q", got)
 	}
-	testkit.Settles(t, "three refusals are counted", func() string { // the gate may count after the client has gone
-		if got := d.gate.Refused()["proof"]; got != 3 {
+	testkit.Settles(t, "three refusals are counted", func() string { // the guard may count after the client has gone
+		if got := d.guard.Refused()["proof"]; got != 3 {
 			return fmt.Sprint(got)
 		}
 		return ""

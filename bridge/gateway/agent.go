@@ -132,9 +132,9 @@ type AgentOptions struct {
 	Webhooks Webhooks
 	// About is the subject of the notice for this agent's people (Agent.Notice). Default none.
 	About string
-	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
+	// Handover is the result of Agent.Handover for this session at an earlier gateway; nil for none. Invalid parts of
 	// it are left out.
-	Snapshot []byte
+	Handover []byte
 }
 
 // Connect opens a session for an agent that sees everything.
@@ -172,9 +172,9 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
 		g.remembering++
 	}
-	if o.Snapshot != nil {
+	if o.Handover != nil {
 		a.resumed = true
-		if err := g.restore(o.Snapshot); err != nil {
+		if err := g.restore(o.Handover); err != nil {
 			g.log.Warn("the snapshot of an agent's session is ignored", "agent", int(a.id), "reason", err)
 		}
 	}

@@ -254,7 +254,7 @@ func (m *staleModel) empties(a *modelBuyer) { a.given, a.unread = 0, false }
 
 func (m *staleModel) open(snapshot []byte) *modelBuyer {
 	all := []Reminders{RemindersOff, RemindersNames, RemindersInline}
-	a, end := openAgentWith(m.t, m.g, AgentOptions{Snapshot: snapshot, Reminders: pick(m.r, all)})
+	a, end := openAgentWith(m.t, m.g, AgentOptions{Handover: snapshot, Reminders: pick(m.r, all)})
 	a.hasTool("checkout")
 	return &modelBuyer{talker: &talker{a, end}}
 }
@@ -335,7 +335,7 @@ func (m *staleModel) prompt(a *modelBuyer) {
 
 // restart replaces the gateway, as when a daemon is killed.
 func (m *staleModel) restart() {
-	snapshot := m.agents[0].end.Snapshot()
+	snapshot := m.agents[0].end.Handover()
 	m.g.Close()
 	m.begin()
 	m.attach()

@@ -12,19 +12,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 )
 
-// A snapshot has what all agents share: the numbers and the order of tabs, and the names of tools. Each agent's process
+// A handover has what all agents share: the numbers and the order of tabs, and the names of tools. Each agent's process
 // keeps one for the next gateway if this one dies. Without it a plain name that an agent has learned could lead to
 // another origin's tool there. It has nothing of what the agent has seen. A process keeps it without looking into it, so
 // it comes back as untrusted input.
 
 const (
-	snapshotVersion = 2
-	// MaxSnapshotBytes bounds a snapshot. partBytes bounds each of its lists. Tabs that are gone are left out first.
-	MaxSnapshotBytes = 256 << 10
+	handoverVersion = 2
+	// MaxHandoverBytes bounds a handover. partBytes bounds each of its lists. Tabs that are gone are left out first.
+	MaxHandoverBytes = 256 << 10
 	partBytes        = 72 << 10
 )
 
-// A handover is a decoded snapshot. The members of its lists' entries have short names, for there may be 1,000 entries.
+// A handover is the decoded text. The members of its lists' entries have short names, for there may be 1,000 entries.
 type handover struct {
 	Version int                 `json:"v"`
 	Tabs    []catalog.TabNumber `json:"tabs"`
@@ -43,26 +43,26 @@ type handedName struct {
 
 // handedOver is what the gateway has made of its state for the next one.
 type handedOver struct {
-	names    atomic.Uint64 // counts changes of tools' names
-	snapshot []byte        // at version made; nil until it is needed
-	made     uint64
+	names atomic.Uint64 // counts changes of tools' names
+	text  []byte        // at version made; nil until it is needed
+	made  uint64
 }
 
-// version changes with the snapshot: with tabs' numbers and order, and with tools' names. It needs no lock.
+// version changes with the handover: with tabs' numbers and order, and with tools' names. It needs no lock.
 func (g *Gateway) version() uint64 { return g.catalog.Version() + g.handedOver.names.Load() }
 
-// Snapshot is the state for the next gateway if this one dies (AgentOptions.Snapshot): at most MaxSnapshotBytes.
-// SnapshotVersion changes whenever it does. An agent's process must get it before a message, which may have a new name.
+// Handover is the state for the next gateway if this one dies (AgentOptions.Handover): at most MaxHandoverBytes.
+// HandoverVersion changes whenever it does. An agent's process must get it before a message, which may have a new name.
 //
-// Agents that had sessions must connect before the pages do. A tab that comes before all snapshots that have it may get
+// Agents that had sessions must connect before the pages do. A tab that comes before all handovers that have it may get
 // another number. A tab that is in none of them gets a number above all of theirs.
-func (a *Agent) Snapshot() []byte {
+func (a *Agent) Handover() []byte {
 	defer a.g.lock()()
 	return a.g.handover()
 }
 
-// SnapshotVersion takes no lock. It is 0 for an agent with which no other gateway goes on.
-func (a *Agent) SnapshotVersion() uint64 {
+// HandoverVersion takes no lock. It is 0 for an agent with which no other gateway goes on.
+func (a *Agent) HandoverVersion() uint64 {
 	if !remembers(a.transport) {
 		return 0
 	}
@@ -86,10 +86,10 @@ func array[T any](list []T) []byte {
 	return append(all, ']')
 }
 
-// handover makes the snapshot, which is the same for all agents, when it has changed. After Close it stays as it was.
+// handover makes the handover, which is the same for all agents, when it has changed. After Close it stays as it was.
 func (g *Gateway) handover() []byte {
 	h := &g.handedOver
-	if version := g.version(); !g.closed && (h.snapshot == nil || h.made != version) {
+	if version := g.version(); !g.closed && (h.text == nil || h.made != version) {
 		focused := int64(0)
 		if at, known := g.catalog.LastFocus(); known {
 			ago := time.Duration(g.now()-at) * time.Millisecond
@@ -100,25 +100,25 @@ func (g *Gateway) handover() []byte {
 		slices.SortFunc(names, func(a, b handedName) int {
 			return cmp.Or(cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Tool, b.Tool))
 		})
-		h.snapshot = fmt.Appendf(nil, `{"v":%d,"tabs":%s,"last":%d,"focused":%d,"names":%s}`, snapshotVersion,
+		h.text = fmt.Appendf(nil, `{"v":%d,"tabs":%s,"last":%d,"focused":%d,"names":%s}`, handoverVersion,
 			array(g.catalog.TabNumbers()), g.catalog.LastNumber(), focused, array(names))
 		h.made = version
 	}
-	return h.snapshot
+	return h.text
 }
 
-// restore applies a snapshot. It fails for a text that is none, and leaves out entries that are invalid. Names that are
+// restore applies a handover. It fails for a text that is none, and leaves out entries that are invalid. Names that are
 // known here already stay.
-func (g *Gateway) restore(snapshot []byte) error {
-	if len(snapshot) > MaxSnapshotBytes {
-		return fmt.Errorf("it has %d bytes, and the limit is %d", len(snapshot), MaxSnapshotBytes)
+func (g *Gateway) restore(text []byte) error {
+	if len(text) > MaxHandoverBytes {
+		return fmt.Errorf("it has %d bytes, and the limit is %d", len(text), MaxHandoverBytes)
 	}
 	var h handover
-	if err := json.Unmarshal(snapshot, &h); err != nil {
+	if err := json.Unmarshal(text, &h); err != nil {
 		return err
 	}
-	if h.Version != snapshotVersion {
-		return fmt.Errorf("it is of version %d, and not of %d", h.Version, snapshotVersion)
+	if h.Version != handoverVersion {
+		return fmt.Errorf("it is of version %d, and not of %d", h.Version, handoverVersion)
 	}
 	for _, n := range h.Names {
 		g.tools.names.Recall(n.Origin, n.Tool, n.Name)

@@ -18,7 +18,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A keeper is an agent's end of a session that keeps its snapshot in the way of Agent.Snapshot.
+// A keeper is an agent's end of a session that keeps its snapshot in the way of Agent.Handover.
 type keeper struct {
 	*Agent
 	mu      sync.Mutex
@@ -30,8 +30,8 @@ func (k *keeper) Read(ctx context.Context) ([]byte, error) {
 	message, err := k.Agent.Read(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if v := k.SnapshotVersion(); err == nil && v != k.version {
-		k.version, k.kept = v, k.Snapshot()
+	if v := k.HandoverVersion(); err == nil && v != k.version {
+		k.version, k.kept = v, k.Handover()
 	}
 	return message, err
 }
@@ -45,7 +45,7 @@ func (k *keeper) snapshot() []byte {
 // openKept opens an agent that begins with a snapshot and keeps its own.
 func openKept(t *testing.T, g *Gateway, snapshot []byte) (*testAgent, *keeper) {
 	t.Helper()
-	end := connect(t, g, AgentOptions{Snapshot: snapshot})
+	end := connect(t, g, AgentOptions{Handover: snapshot})
 	k := &keeper{Agent: end}
 	return &testAgent{testkit.Connect(t, testkit.Transport(k), testkit.Legacy), t}, k
 }
@@ -383,8 +383,8 @@ func TestSnapshotsHaveABound(t *testing.T) {
 	}
 	g.handedOver.names.Add(1)
 	g.mu.Release()
-	snapshot := end.Snapshot()
-	if len(snapshot) > MaxSnapshotBytes || len(snapshot) < partBytes*3/2 || !json.Valid(snapshot) {
+	snapshot := end.Handover()
+	if len(snapshot) > MaxHandoverBytes || len(snapshot) < partBytes*3/2 || !json.Valid(snapshot) {
 		t.Fatalf("it has %d bytes", len(snapshot))
 	}
 	g.Close()
@@ -488,9 +488,9 @@ func TestAlteredSnapshots(t *testing.T) {
 			snapshot[r.IntN(len(snapshot))] = byte(r.IntN(256))
 		}
 		g := New(Options{})
-		end := connect(t, g, AgentOptions{Snapshot: snapshot})
+		end := connect(t, g, AgentOptions{Handover: snapshot})
 		openTab(t, g, "bank", bank)
-		if again := end.Snapshot(); !json.Valid(again) || len(again) > MaxSnapshotBytes {
+		if again := end.Handover(); !json.Valid(again) || len(again) > MaxHandoverBytes {
 			t.Errorf("of %q it makes %q", snapshot, again)
 		}
 		g.Close()
@@ -503,8 +503,8 @@ func FuzzSnapshot(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		g := New(Options{})
 		defer g.Close()
-		a := connect(t, g, AgentOptions{Snapshot: text})
-		if again := a.Snapshot(); !json.Valid(again) || len(again) > MaxSnapshotBytes {
+		a := connect(t, g, AgentOptions{Handover: text})
+		if again := a.Handover(); !json.Valid(again) || len(again) > MaxHandoverBytes {
 			t.Errorf("%q gives the snapshot %q", text, again)
 		}
 	})

@@ -269,10 +269,10 @@ func TestResumedConversation(t *testing.T) {
 }
 
 func nextGateway(t *testing.T, g *Gateway, p *testPage, a *talker) (*Gateway, *talker) {
-	snapshot := a.end.Snapshot()
+	snapshot := a.end.Handover()
 	g.Close()
 	g = newGateway(t, Options{})
-	next, end := openAgentWith(t, g, AgentOptions{Snapshot: snapshot})
+	next, end := openAgentWith(t, g, AgentOptions{Handover: snapshot})
 	p.attach(g, tabInfo("a"))
 	return g, &talker{next, end}
 }

@@ -141,7 +141,7 @@ func (w *watcher) follow(session *mcp.ClientSession) error {
 	w.unlisted = true
 	for {
 		w.note(w.updates.drain())
-		wait, err := w.look(ctx, session)
+		wait, err := w.round(ctx, session)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
@@ -173,8 +173,8 @@ func (w *watcher) note(times map[string][]time.Time) {
 	}
 }
 
-// look reads stale resources and prints changes. The caller calls it again after wait, or after an update.
-func (w *watcher) look(ctx context.Context, session *mcp.ClientSession) (wait <-chan time.Time, err error) {
+// round reads stale resources and prints changes. The caller calls it again after wait, or after an update.
+func (w *watcher) round(ctx context.Context, session *mcp.ClientSession) (wait <-chan time.Time, err error) {
 	if w.list(ctx, session) != nil { // the session has ended, or the next attempt works
 		return time.After(settleTime), nil
 	}

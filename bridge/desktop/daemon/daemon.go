@@ -2,12 +2,12 @@
 //
 // An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix socket in the user's
 // directory (package userdir), or starts the daemon first. Each end sends one line, its Hello. Then the agent's
-// messages pass unchanged in both directions. Between them the daemon sends a heartbeat twice a second, and a snapshot
-// of what all agents share. The pipe does not read the snapshot, but keeps it for the next daemon.
+// messages pass unchanged in both directions. Between them the daemon sends a heartbeat twice a second, and
+// what all agents share. The pipe does not read that, but keeps it for the next daemon.
 //
 // When the daemon dies, hangs or retires for a newer build, the pipe goes on with the next one. It repeats the
 // handshake, the log level, the subscriptions, and the requests without an answer. Tool calls get an error instead,
-// since they may have run (record.go). A pipe ends a daemon that hangs only after a probe on a new connection, and only
+// since they may have run (journal.go). A pipe ends a daemon that hangs only after a probe on a new connection, and only
 // the process that the kernel names (pipe.go). If no daemon can run, the same code serves the agent within its own
 // process, and looks for a daemon again later.
 //
@@ -71,9 +71,9 @@ type Options struct {
 
 // A Session is an agent's session.
 type Session interface {
-	// Snapshot is the state for the next daemon. SnapshotVersion counts its changes.
-	Snapshot() []byte
-	SnapshotVersion() uint64
+	// Handover is what all agents share, for the next daemon. HandoverVersion counts its changes.
+	Handover() []byte
+	HandoverVersion() uint64
 	// Notice is a sentence about the agent's browser for people, or "", if that is known.
 	Notice() (sentence string, known bool)
 }
@@ -295,7 +295,7 @@ func (d *daemon) retireLater() {
 	d.linger.Reset(Linger)
 }
 
-// A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and snapshots.
+// A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and what all agents share.
 type beating struct {
 	c       *Conn
 	session Session // set by begin
@@ -303,7 +303,7 @@ type beating struct {
 
 	mu      sync.Mutex // held while a line is written
 	within  bool       // a long line has been written in part
-	version uint64     // the version of the snapshot that the pipe has
+	version uint64     // the version of Handover that the pipe has
 	quit    chan struct{}
 }
 
@@ -349,11 +349,11 @@ func (b *beating) stop() {
 }
 
 // Write writes a message to the agent. No other line interrupts a long message, which comes in several calls. A changed
-// snapshot goes before the message: the next daemon must know every name that the agent knows.
+// state of all agents goes before the message: the next daemon must know every name that the agent knows.
 func (b *beating) Write(p []byte) (n int, err error) {
 	if !b.within { // within a message this goroutine has the lock already
 		b.mu.Lock()
-		err = b.writeSnapshot()
+		err = b.writeHandover()
 	}
 	if err == nil {
 		n, err = b.c.Write(p)
@@ -372,18 +372,18 @@ func (b *beating) writeLine(line string) error {
 	return err
 }
 
-// writeSnapshot writes the snapshot if the pipe has an older one. mu must be held.
-func (b *beating) writeSnapshot() error {
+// writeHandover writes what all agents share if the pipe has an older version. mu must be held.
+func (b *beating) writeHandover() error {
 	if b.session == nil {
 		return nil
 	}
-	version := b.session.SnapshotVersion()
+	version := b.session.HandoverVersion()
 	if version == b.version {
 		return nil
 	}
-	snapshot := b.session.Snapshot()
+	handover := b.session.Handover()
 	b.version = version
-	_, err := b.c.Write(append(base64.StdEncoding.AppendEncode([]byte(snapshotHead), snapshot), '\n'))
+	_, err := b.c.Write(append(base64.StdEncoding.AppendEncode([]byte(handoverHead), handover), '\n'))
 	return err
 }
 

@@ -548,14 +548,14 @@ func TestWhatCountsAsSilence(t *testing.T) {
 		heard int // index of the step at which something was heard, or -1
 		want  bool
 	}{
-		{"for long enough", slices.Repeat([]time.Duration{lookEvery}, 16), -1, true},
-		{"heard in between", slices.Repeat([]time.Duration{lookEvery}, 16), 3, false},
-		{"this process was stopped for a minute", []time.Duration{lookEvery, time.Minute, lookEvery}, -1, false},
+		{"for long enough", slices.Repeat([]time.Duration{measureEvery}, 16), -1, true},
+		{"heard in between", slices.Repeat([]time.Duration{measureEvery}, 16), 3, false},
+		{"this process was stopped for a minute", []time.Duration{measureEvery, time.Minute, measureEvery}, -1, false},
 	} {
 		s, now, got := silence{last: begin}, begin, false
 		for i, step := range c.steps {
 			now = now.Add(step)
-			got = s.look(now, i == c.heard)
+			got = s.measure(now, i == c.heard)
 		}
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -723,7 +723,7 @@ func FuzzHello(f *testing.F) {
 		}
 		var out bytes.Buffer
 		writeHello(&out, h)
-		if _, err := readHello(bufio.NewReader(&out)); err != nil || len(h.Snapshot) > maxSnapshot {
+		if _, err := readHello(bufio.NewReader(&out)); err != nil || len(h.Handover) > maxHandover {
 			t.Errorf("%q is %+v, and then %v", text, h, err)
 		}
 	})

@@ -45,8 +45,8 @@ type Hello struct {
 	Launch *Launch `json:"launch,omitempty"`
 	// Notices means that the client takes the daemon's lines about notices.
 	Notices bool `json:"notices,omitempty"`
-	// Snapshot is the last snapshot from an earlier daemon.
-	Snapshot []byte `json:"snapshot,omitempty"`
+	// Handover is what all agents of an earlier daemon shared, as it last sent it.
+	Handover []byte `json:"snapshot,omitempty"`
 
 	// A daemon's members:
 
@@ -110,10 +110,10 @@ type Flags struct {
 }
 
 const (
-	// maxHello bounds a hello, in bytes: a snapshot in base64 and flags.
+	// maxHello bounds a hello, in bytes: Handover in base64 and flags.
 	maxHello = 512 << 10
-	// maxSnapshot bounds a snapshot, in bytes.
-	maxSnapshot = 256 << 10
+	// maxHandover bounds what all agents share, in bytes.
+	maxHandover = 256 << 10
 	// maxText bounds a hello's version and error, in bytes: they are shown to people.
 	maxText = 400
 )
@@ -136,7 +136,7 @@ func readHello(in *bufio.Reader) (h Hello, err error) {
 	if head.Protocol != Protocol {
 		return Hello{Protocol: head.Protocol, Version: head.Version}, nil
 	}
-	if json.Unmarshal(line, &h) != nil || len(h.Snapshot) > maxSnapshot || len(h.Error) > maxText {
+	if json.Unmarshal(line, &h) != nil || len(h.Handover) > maxHandover || len(h.Error) > maxText {
 		return Hello{}, errNotHello
 	}
 	return h, nil

@@ -54,7 +54,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends a record. Above maxLog it first begins a new file.
+// Write appends a line. Above maxLog it first begins a new file.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,7 +34,7 @@ const (
 const (
 	beatLine     = "\n"
 	retireLine   = "!retire\n"
-	snapshotHead = "!snapshot "
+	handoverHead = "!snapshot "
 	noticeHead   = "!notice "
 )
 
@@ -70,7 +70,7 @@ func Pipe(ctx context.Context, o PipeOptions) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := &pipe{o: o, cancel: cancel, record: newRecord(), out: bufio.NewWriterSize(o.Out, 64<<10)}
+	p := &pipe{o: o, cancel: cancel, journal: newJournal(), out: bufio.NewWriterSize(o.Out, 64<<10)}
 	p.changed.L = &p.mu
 	go p.fromAgent()
 	go func() { cancel(p.run(ctx)) }()
@@ -105,8 +105,8 @@ type pipe struct {
 	next     *Conn      // a daemon that was found while Alone served the agent
 	ended    bool       // the agent has closed its input
 	over     bool       // the pipe has ended
-	record   *record
-	snapshot []byte
+	journal  *journal
+	handover []byte // what all agents share, for the next daemon
 	again    bool   // a daemon has had the hello
 	noticed  string // the last notice
 
@@ -133,7 +133,7 @@ func (p *pipe) fromAgent() {
 	}
 }
 
-// toDaemon waits for a daemon, records a line of the agent, and passes it on. If the daemon dies meanwhile, the record
+// toDaemon waits for a daemon, writes a line of the agent into the journal, and passes it on. If the daemon dies meanwhile, the journal
 // repeats the line to the next one. It reports false when the pipe has ended.
 func (p *pipe) toDaemon(line []byte) bool {
 	p.mu.Lock()
@@ -144,7 +144,7 @@ func (p *pipe) toDaemon(line []byte) bool {
 	if p.over {
 		return false
 	}
-	if c := p.c; p.record.fromAgent(line) {
+	if c := p.c; p.journal.fromAgent(line) {
 		p.sending = true
 		p.mu.Unlock()
 		_, _ = c.Write(line) // if the daemon has died, fromDaemon notices
@@ -219,7 +219,7 @@ func (p *pipe) hello() Hello {
 	defer p.mu.Unlock()
 	h := p.o.Hello
 	h.Notices = p.o.Notice != nil
-	h.Snapshot = p.snapshot
+	h.Handover = p.handover
 	if h.Launch != nil {
 		launch := *h.Launch
 		launch.Again, launch.Notice = p.again, p.noticed
@@ -265,7 +265,7 @@ func (p *pipe) retire(c *Conn) {
 func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	defer c.Close()
 	p.mu.Lock()
-	out := p.record.replay()
+	out := p.journal.replay()
 	p.mu.Unlock()
 	if err := p.toAgent(true, out.toAgent...); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	defer p.mu.Unlock()
 	close(gone)
 	p.c = nil
-	if err == nil && p.ended && p.record.settled() {
+	if err == nil && p.ended && p.journal.settled() {
 		err = errEnded
 	}
 	return err
@@ -330,8 +330,8 @@ func (p *pipe) fromDaemon(c *Conn) error {
 		case string(line) == retireLine:
 			go p.retire(c)
 			continue
-		case bytes.HasPrefix(line, []byte(snapshotHead)):
-			p.keep(line[len(snapshotHead):])
+		case bytes.HasPrefix(line, []byte(handoverHead)):
+			p.keep(line[len(handoverHead):])
 			continue
 		case bytes.HasPrefix(line, []byte(noticeHead)):
 			notice, err := strconv.Unquote(string(bytes.TrimSpace(line[len(noticeHead):])))
@@ -347,7 +347,7 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			continue
 		}
 		p.mu.Lock()
-		pass, out, err := p.record.fromDaemon(line)
+		pass, out, err := p.journal.fromDaemon(line)
 		p.mu.Unlock()
 		if err != nil {
 			return err
@@ -368,15 +368,15 @@ func hasLine(in *bufio.Reader) bool {
 	return bytes.IndexByte(text, '\n') >= 0
 }
 
-// keep keeps a snapshot for the next daemon, unless it is invalid.
+// keep keeps what all agents share for the next daemon, unless it is invalid.
 func (p *pipe) keep(text []byte) {
-	snapshot, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
-	if err != nil || len(snapshot) > maxSnapshot {
+	handover, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
+	if err != nil || len(handover) > maxHandover {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.snapshot = snapshot
+	p.handover = handover
 }
 
 // toAgent writes lines to the agent: now, or later with the next lines.
@@ -402,8 +402,8 @@ const (
 	beatEvery = 500 * time.Millisecond
 	// maxSilence bounds the silence of a daemon that works. It is the time of three heartbeats.
 	maxSilence = 1600 * time.Millisecond
-	// lookEvery is the interval at which silence is measured. A pause of this process counts for at most twice as long.
-	lookEvery = 100 * time.Millisecond
+	// measureEvery is the interval at which silence is measured. A pause of this process counts for at most twice as long.
+	measureEvery = 100 * time.Millisecond
 	// probeTimeout bounds the time in which a silent daemon answers on a new connection.
 	probeTimeout = 700 * time.Millisecond
 )
@@ -414,9 +414,9 @@ type silence struct {
 	long time.Duration
 }
 
-// look is called every lookEvery. heard breaks the silence. It reports whether the silence is too long.
-func (s *silence) look(now time.Time, heard bool) bool {
-	s.long += min(now.Sub(s.last), 2*lookEvery)
+// measure is called every measureEvery. heard breaks the silence. It reports whether the silence is too long.
+func (s *silence) measure(now time.Time, heard bool) bool {
+	s.long += min(now.Sub(s.last), 2*measureEvery)
 	s.last = now
 	if heard {
 		s.long = 0
@@ -427,7 +427,7 @@ func (s *silence) look(now time.Time, heard bool) bool {
 // watch ends a daemon that hangs, so that another can be started. If a silent daemon answers a probe, watch only closes
 // the connection. If another daemon answers, the silent one hung while it retired. It is ended too: it may have the port.
 func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
-	t := time.NewTicker(lookEvery)
+	t := time.NewTicker(measureEvery)
 	defer t.Stop()
 	s := silence{last: time.Now()}
 	for {
@@ -437,7 +437,7 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 		case <-t.C:
 		}
 		// While the agent does not read, this process cannot read from the daemon.
-		if !s.look(time.Now(), c.heard.Swap(false) || p.writing.Load()) {
+		if !s.measure(time.Now(), c.heard.Swap(false) || p.writing.Load()) {
 			continue
 		}
 		s.long = 0

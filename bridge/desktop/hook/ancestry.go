@@ -24,10 +24,10 @@ const maxAncestors = 32
 
 // ancestors lists a process's parent, grandparent, and so on, up to the leader of a terminal's session. No process
 // above that leader is the agent.
-func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
-	p, ok := look(pid)
+func ancestors(pid int, find func(int) (process, bool)) (chain []process) {
+	p, ok := find(pid)
 	for ok && p.parent > 0 && len(chain) < maxAncestors {
-		up, known := look(p.parent)
+		up, known := find(p.parent)
 		if !known || up.began > p.began { // the parent has ended, and a later process has its pid
 			break
 		}
@@ -50,8 +50,8 @@ type starter struct {
 
 // starterOf finds the process that started another: its first ancestor that is not a shell, otherwise its last
 // ancestor.
-func starterOf(pid int, look func(int) (process, bool)) (s starter) {
-	for _, p := range ancestors(pid, look) {
+func starterOf(pid int, find func(int) (process, bool)) (s starter) {
+	for _, p := range ancestors(pid, find) {
 		s.process = p
 		if name := strings.TrimPrefix(p.name, "-"); !slices.Contains(shells, name) {
 			s.agent = true
@@ -63,7 +63,7 @@ func starterOf(pid int, look func(int) (process, bool)) (s starter) {
 
 // among lists the processes in pids that descend from the starter, of these only the nearest, in order of their start.
 // The others can be of another agent: if the starter has started one, that agent's `pagewire serve` is below both.
-func (s starter) among(pids []int, look func(int) (process, bool)) (found []int) {
+func (s starter) among(pids []int, find func(int) (process, bool)) (found []int) {
 	if !s.agent {
 		return nil
 	}
@@ -73,10 +73,10 @@ func (s starter) among(pids []int, look func(int) (process, bool)) (found []int)
 	}
 	var list []descendant
 	for _, pid := range pids {
-		distance := slices.IndexFunc(ancestors(pid, look), func(p process) bool {
+		distance := slices.IndexFunc(ancestors(pid, find), func(p process) bool {
 			return p.pid == s.pid && p.began == s.began
 		})
-		if p, ok := look(pid); ok && distance >= 0 {
+		if p, ok := find(pid); ok && distance >= 0 {
 			list = append(list, descendant{p, distance})
 		}
 	}

@@ -100,8 +100,8 @@ func pipes(ctx context.Context, daemon *http.Client) (s starter, found []int, er
 	if err != nil {
 		return s, nil, err
 	}
-	s = starterOf(os.Getpid(), look)
-	return s, s.among(t.PIDs, look), nil
+	s = starterOf(os.Getpid(), processOf)
+	return s, s.among(t.PIDs, processOf), nil
 }
 
 func post(ctx context.Context, q question, daemon *http.Client) (t told, err error) {

@@ -89,12 +89,12 @@ func TestWhoseHookItIs(t *testing.T) {
 			900: "pagewire 801"}, nil, 800},
 	} {
 		t.Run(name, func(t *testing.T) {
-			look := family(c.members)
-			s := starterOf(900, look)
+			find := family(c.members)
+			s := starterOf(900, find)
 			if s.pid != c.starter {
 				t.Errorf("%d has started it, want %d", s.pid, c.starter)
 			}
-			if got := s.among([]int{301, 300, 302}, look); !slices.Equal(got, c.want) {
+			if got := s.among([]int{301, 300, 302}, find); !slices.Equal(got, c.want) {
 				t.Errorf("its serves are %v, want %v", got, c.want)
 			}
 		})
@@ -264,15 +264,15 @@ func TestByProcess(t *testing.T) {
 }
 
 func TestThisProcess(t *testing.T) {
-	p, ok := look(os.Getpid())
+	p, ok := processOf(os.Getpid())
 	if !ok || p.pid != os.Getpid() || p.parent != os.Getppid() || p.name == "" || p.began == 0 ||
 		p.began == math.MaxUint64 {
 		t.Fatalf("this process is %+v, %v", p, ok)
 	}
-	if _, ok := look(1 << 30); ok {
+	if _, ok := processOf(1 << 30); ok {
 		t.Error("a process that there is not is known")
 	}
-	up := ancestors(os.Getpid(), look)
+	up := ancestors(os.Getpid(), processOf)
 	if len(up) == 0 || up[0].pid != os.Getppid() {
 		t.Errorf("its ancestors are %v", up)
 	}

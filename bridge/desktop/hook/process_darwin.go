@@ -10,7 +10,7 @@ const (
 )
 
 // look reads a process from the kernel.
-func look(pid int) (process, bool) {
+func processOf(pid int) (process, bool) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || int(k.Proc.P_pid) != pid {
 		return process{}, false

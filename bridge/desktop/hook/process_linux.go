@@ -7,7 +7,7 @@ import (
 )
 
 // look reads a process from /proc/PID/stat: proc_pid_stat(5).
-func look(pid int) (process, bool) {
+func processOf(pid int) (process, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return process{}, false

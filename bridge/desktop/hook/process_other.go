@@ -3,4 +3,4 @@
 package hook
 
 // look finds no process here. So only its conversation identifies a hook.
-func look(int) (process, bool) { return process{}, false }
+func processOf(int) (process, bool) { return process{}, false }

@@ -31,7 +31,7 @@ import (
 type process struct {
 	o        Options
 	g        *gateway.Gateway
-	front    *front
+	handlers *handlers
 	port     *pagePort
 	attached *attached
 	launcher *launcher
@@ -87,8 +87,8 @@ func newProcess(o Options, known secrets) *process {
 	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, picks: &cdp.Picks{}, at: map[string]*attachment{}},
 		begun: make(chan struct{}), ctx: ctx, stop: stop}
 	p.launcher = &launcher{p: p}
-	p.front = newFront(g, o, known.token, known.extension)
-	p.port = &pagePort{addr: o.Hub, handler: p.front.handler(false), notice: g.Notice, log: o.Log}
+	p.handlers = newHandlers(g, o, known.token, known.extension)
+	p.port = &pagePort{addr: o.Hub, handler: p.handlers.handler(false), notice: g.Notice, log: o.Log}
 	p.pages = sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -107,9 +107,9 @@ const endTimeout = 1500 * time.Millisecond
 func (p *process) close() {
 	limited, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
-	p.front.agents.Close(limited)
+	p.handlers.agents.Close(limited)
 	p.g.Close()
-	p.front.pages.Close()
+	p.handlers.pages.Close()
 	p.mu.Lock()
 	p.stop()
 	p.mu.Unlock()
@@ -147,7 +147,7 @@ func (p *process) takesPages() bool {
 // busy reports whether an agent on HTTP, an inspector or a launched browser needs the process. A
 // browser that nobody wants counts until it has ended.
 func (p *process) busy() bool {
-	return p.front.looks.Busy() || p.front.agents.Busy() || p.launcher.isThere()
+	return p.handlers.inspector.Busy() || p.handlers.agents.Busy() || p.launcher.isThere()
 }
 
 // local returns the handler for processes of this user: native hosts, hooks, and requests about the daemon.
@@ -155,10 +155,10 @@ func (p *process) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
 		if p.takesPages() {
-			p.front.pages.Host().ServeHTTP(w, r)
+			p.handlers.pages.Host().ServeHTTP(w, r)
 		}
 	})
-	mux.Handle(access.TicketPath, p.front.local.Tickets())
+	mux.Handle(access.TicketPath, p.handlers.local.Tickets())
 	mux.Handle(hook.Path, p.hooks.Handler(p.g))
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		s := p.g.Snapshot()
@@ -200,7 +200,7 @@ func answer(w http.ResponseWriter, value any, err error) {
 func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out io.Writer,
 	work func(daemon.Session)) (err error) {
 	o := p.o.scope(h.Flags)
-	o.Transport, o.Snapshot, o.About = gateway.TransportStdio, h.Snapshot, subjectOf(h)
+	o.Transport, o.Handover, o.About = gateway.TransportStdio, h.Handover, subjectOf(h)
 	if h.As == daemon.AsCommand {
 		o = gateway.AgentOptions{Transport: gateway.TransportCommand}
 	}
@@ -226,10 +226,10 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	if err != nil {
 		return err
 	}
-	if len(h.Snapshot) == 0 {
+	if len(h.Handover) == 0 {
 		time.AfterFunc(comeBack, p.pages)
 	} else {
-		p.pages() // at once: the snapshot has brought the tabs' numbers
+		p.pages() // at once: the former daemon's agent has brought the tabs' numbers
 	}
 	if h.As == daemon.AsAgent {
 		defer p.hooks.Add(h.PID, agent)()

@@ -112,7 +112,7 @@ func Foreground(ctx context.Context, o Options) error {
 	defer cancel(nil)
 	if outside != nil {
 		p.all.Go(func() {
-			if err := outside.serve(p.ctx, p.front.handler(outside.public), o.Log); err != nil {
+			if err := outside.serve(p.ctx, p.handlers.handler(outside.public), o.Log); err != nil {
 				cancel(fmt.Errorf("serve agents at %s: %w", o.HTTP, err))
 			}
 		})

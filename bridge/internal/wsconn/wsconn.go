@@ -187,7 +187,7 @@ func (c *shyConn) Close() error {
 func (c *Conn) run(ws *websocket.Conn) {
 	c.ws = ws
 	ws.SetReadLimit(-1) // readAll checks the limit: the library's error would have another number
-	c.alive = time.AfterFunc(pingEvery, func() { c.look(pingTimeout) })
+	c.alive = time.AfterFunc(pingEvery, func() { c.check(pingTimeout) })
 }
 
 // Limit changes Options.MaxMessage and Options.Whose for later messages. It must not be called during a Read.
@@ -212,9 +212,9 @@ func (n Notes) Write(ctx context.Context, note []byte) error { return n.c.Write(
 // Closed is closed when the connection has ended by our Close or because the peer did not answer.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// look ends the connection if the peer answers no ping while one Read waits: otherwise the answer may be after unread
-// messages. A timer calls look: a waiting goroutine would cost each idle connection 4 KB.
-func (c *Conn) look(timeout time.Duration) {
+// check ends the connection if the peer answers no ping while one Read waits: otherwise the answer may be after unread
+// messages. A timer calls check: a waiting goroutine would cost each idle connection 4 KB.
+func (c *Conn) check(timeout time.Duration) {
 	reads := c.reads.Load()
 	if c.Ping(timeout) != nil && reads%2 == 1 && c.reads.Load() == reads {
 		c.CloseWith(0, "")

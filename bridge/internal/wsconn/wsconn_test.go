@@ -131,7 +131,7 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
 	client, server := pair(t)
 	go client.Read(t.Context()) // Read answers pings
-	server.look(time.Second)
+	server.check(time.Second)
 	select {
 	case <-server.Closed():
 		t.Fatal("it is given up though nobody has read it")
@@ -145,7 +145,7 @@ func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
 	silent, server := pair(t)
 	go server.Read(t.Context())
 	testkit.Eventually(t, "it is read", func() bool { return server.reads.Load()%2 == 1 })
-	server.look(time.Second)
+	server.check(time.Second)
 	select {
 	case <-server.Closed():
 	default:

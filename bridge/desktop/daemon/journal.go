@@ -12,10 +12,10 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A record is a pipe's copy of its agent's session, so that the session outlives a daemon: the handshake, the log
+// A journal is a pipe's copy of its agent's session, so that the session outlives a daemon: the handshake, the log
 // level, the subscriptions, and the requests without an answer. It is plain data: messages go in, and messages to send
 // come out. Its methods are not safe for concurrent use.
-type record struct {
+type journal struct {
 	handshake   bridge.JSON // the params of initialize, once it is answered; nil in the modern era
 	version     string      // the negotiated version
 	initialized bool
@@ -28,7 +28,7 @@ type record struct {
 	asked map[string]bool // ids of the daemon's requests that the agent has not answered
 
 	// The fields below are for a daemon that replaces another.
-	own     map[string]ownRequest // open requests of the record, by id
+	own     map[string]ownRequest // open requests of the journal, by id
 	last    int                   // the number of the last of them
 	refused map[string]bool       // URIs that this daemon has no page for yet
 }
@@ -50,53 +50,53 @@ type ownRequest struct{ method, uri string }
 // maxKept bounds the lines that are kept for the next daemon, in bytes. A request above it gets an error there.
 const maxKept = 8 << 20
 
-func newRecord() *record {
-	return &record{subscribed: map[string]bool{}, waiting: map[string]*request{}, asked: map[string]bool{}}
+func newJournal() *journal {
+	return &journal{subscribed: map[string]bool{}, waiting: map[string]*request{}, asked: map[string]bool{}}
 }
 
 // An output is the messages to send after a message or a daemon's end. Each ends in a line feed.
 type output struct{ toDaemon, toAgent [][]byte }
 
 // fromAgent records a line of the agent. It reports whether to pass it on: false for an answer to an earlier daemon.
-func (r *record) fromAgent(line []byte) (pass bool) {
+func (j *journal) fromAgent(line []byte) (pass bool) {
 	m, ok := bridge.DecodeMessage(bytes.TrimSpace(line))
 	if !ok {
 		return true // the daemon answers with the fault
 	}
 	id := string(m.ID)
 	if m.Method == "" {
-		pass = r.asked[id]
-		delete(r.asked, id)
+		pass = j.asked[id]
+		delete(j.asked, id)
 		return pass
 	}
 	switch m.Method {
 	case "notifications/initialized":
-		r.initialized = true
+		j.initialized = true
 	case "notifications/cancelled":
-		r.answer(string(m.Params.Get("requestId")))
+		j.answer(string(m.Params.Get("requestId")))
 	case "resources/unsubscribe":
 		uri, _ := m.Params.Get("uri").Text()
-		delete(r.subscribed, uri)
+		delete(j.subscribed, uri)
 	}
 	if id != "" {
-		r.answer(id) // if the id is in use, the daemon answers with an error
-		r.requests++
-		q := &request{number: r.requests, method: m.Method, params: slices.Clone(m.Params)}
-		if m.Method != "tools/call" && r.kept+len(line) <= maxKept {
+		j.answer(id) // if the id is in use, the daemon answers with an error
+		j.requests++
+		q := &request{number: j.requests, method: m.Method, params: slices.Clone(m.Params)}
+		if m.Method != "tools/call" && j.kept+len(line) <= maxKept {
 			q.line = slices.Clone(line)
-			r.kept += len(line)
+			j.kept += len(line)
 		}
-		r.waiting[id] = q
+		j.waiting[id] = q
 	}
 	return true
 }
 
 // answer removes an open request and returns it, or nil if none has the id.
-func (r *record) answer(id string) *request {
-	q := r.waiting[id]
+func (j *journal) answer(id string) *request {
+	q := j.waiting[id]
 	if q != nil {
-		r.kept -= len(q.line)
-		delete(r.waiting, id)
+		j.kept -= len(q.line)
+		delete(j.waiting, id)
 	}
 	return q
 }
@@ -110,63 +110,63 @@ var eventsHead = []byte(`"notifications/events/`)
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
 // fromDaemon records a line of the daemon. It reports whether to pass it on. An error ends the session.
-func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
+func (j *journal) fromDaemon(line []byte) (pass bool, out output, err error) {
 	text := bridge.JSON(line)
 	if bytes.HasPrefix(line, notificationHead) {
 		switch method := text.Get("method"); {
 		case bytes.HasPrefix(method, eventsHead):
-			r.streamed(text.Get("params"))
+			j.streamed(text.Get("params"))
 		case method.Is("notifications/subscriptions/acknowledged"):
-			pass, out = r.acknowledged(text.Get("params"))
+			pass, out = j.acknowledged(text.Get("params"))
 			return pass, out, nil
 		case method.Is("notifications/resources/list_changed"):
-			for _, uri := range slices.Sorted(maps.Keys(r.refused)) {
-				out.toDaemon = append(out.toDaemon, r.subscribe(uri))
+			for _, uri := range slices.Sorted(maps.Keys(j.refused)) {
+				out.toDaemon = append(out.toDaemon, j.subscribe(uri))
 			}
-			clear(r.refused)
+			clear(j.refused)
 		}
 		return true, out, nil
 	}
 	id := string(text.Get("id"))
-	if own, ok := r.own[id]; ok {
-		delete(r.own, id)
-		out, err = r.repeated(own, text)
+	if own, ok := j.own[id]; ok {
+		delete(j.own, id)
+		out, err = j.repeated(own, text)
 		return false, out, err
 	}
-	q := r.answer(id)
+	q := j.answer(id)
 	if q == nil {
 		if id != "" && len(text.Get("method")) > 0 {
-			r.asked[id] = true
+			j.asked[id] = true
 		}
 		return true, out, nil
 	}
 	switch q.method {
 	case "initialize", "logging/setLevel", "resources/subscribe":
-		r.granted(q, text.Get("result"))
+		j.granted(q, text.Get("result"))
 	}
 	return true, out, nil
 }
 
 // granted records a request that the next daemon must grant too. result is empty if the daemon has refused it.
-func (r *record) granted(q *request, result bridge.JSON) {
+func (j *journal) granted(q *request, result bridge.JSON) {
 	switch {
 	case len(result) == 0:
 	case q.method == "initialize":
-		r.handshake = q.params
-		r.version, _ = result.Get("protocolVersion").Text()
+		j.handshake = q.params
+		j.version, _ = result.Get("protocolVersion").Text()
 	case q.method == "logging/setLevel":
-		r.level = q.params
+		j.level = q.params
 	default:
 		uri, _ := q.params.Get("uri").Text()
-		r.subscribed[uri] = true
+		j.subscribed[uri] = true
 	}
 }
 
 // acknowledged records that a listen has begun. If the listen was first sent to an earlier daemon, it may have missed
 // changes since, so out notifies the agent of each. If that daemon had acknowledged it, pass is false.
-func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
+func (j *journal) acknowledged(params bridge.JSON) (pass bool, out output) {
 	id := params.Get("_meta").Get(subscriptionID)
-	q := r.waiting[string(id)]
+	q := j.waiting[string(id)]
 	if q == nil {
 		return true, out
 	}
@@ -191,8 +191,8 @@ func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 }
 
 // streamed records the cursor of an events/stream: the next daemon goes on from there.
-func (r *record) streamed(params bridge.JSON) {
-	if q := r.waiting[string(params.Get("_meta").Get(subscriptionID))]; q != nil {
+func (j *journal) streamed(params bridge.JSON) {
+	if q := j.waiting[string(params.Get("_meta").Get(subscriptionID))]; q != nil {
 		q.granted = true
 		if cursor, ok := params.Get("cursor").Text(); ok {
 			q.cursor = cursor
@@ -217,20 +217,20 @@ func (q *request) resumed(id string) []byte {
 // errVersion means that the next daemon negotiates another version, so that the session cannot go on.
 var errVersion = errors.New("the pagewire that runs now cannot go on with this session")
 
-// repeated handles the answer to a request of the record.
-func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err error) {
+// repeated handles the answer to a request of the journal.
+func (j *journal) repeated(own ownRequest, answer bridge.JSON) (out output, err error) {
 	result := answer.Get("result")
 	switch own.method {
 	case "initialize":
-		if version, _ := result.Get("protocolVersion").Text(); version != r.version {
+		if version, _ := result.Get("protocolVersion").Text(); version != j.version {
 			return out, fmt.Errorf("%w: it speaks MCP %q, and the agent was promised %q; start the agent again",
-				errVersion, version, r.version)
+				errVersion, version, j.version)
 		}
 	case "resources/subscribe":
 		switch {
-		case !r.subscribed[own.uri]: // the agent has unsubscribed
+		case !j.subscribed[own.uri]: // the agent has unsubscribed
 		case len(result) == 0:
-			r.refused[own.uri] = true
+			j.refused[own.uri] = true
 		default: // it may have changed while no daemon ran
 			out.toAgent = append(out.toAgent, message{Method: "notifications/resources/updated",
 				Params: map[string]any{"uri": own.uri}}.line())
@@ -240,47 +240,47 @@ func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err e
 }
 
 // replay returns the messages for a new daemon and the agent. Tool calls get an error, since they may have run.
-func (r *record) replay() (out output) {
-	r.own, r.refused = map[string]ownRequest{}, map[string]bool{}
-	clear(r.asked)
-	if r.handshake != nil {
-		out.toDaemon = append(out.toDaemon, r.repeat(ownRequest{method: "initialize"}, json.RawMessage(r.handshake)))
-		if r.initialized {
+func (j *journal) replay() (out output) {
+	j.own, j.refused = map[string]ownRequest{}, map[string]bool{}
+	clear(j.asked)
+	if j.handshake != nil {
+		out.toDaemon = append(out.toDaemon, j.repeat(ownRequest{method: "initialize"}, json.RawMessage(j.handshake)))
+		if j.initialized {
 			out.toDaemon = append(out.toDaemon, message{Method: "notifications/initialized"}.line())
 			for _, list := range []string{"resources", "tools"} {
 				out.toAgent = append(out.toAgent, message{Method: "notifications/" + list + "/list_changed"}.line())
 			}
 		}
-		if r.level != nil {
-			out.toDaemon = append(out.toDaemon, r.repeat(ownRequest{method: "logging/setLevel"}, json.RawMessage(r.level)))
+		if j.level != nil {
+			out.toDaemon = append(out.toDaemon, j.repeat(ownRequest{method: "logging/setLevel"}, json.RawMessage(j.level)))
 		}
-		for _, uri := range slices.Sorted(maps.Keys(r.subscribed)) {
-			out.toDaemon = append(out.toDaemon, r.subscribe(uri))
+		for _, uri := range slices.Sorted(maps.Keys(j.subscribed)) {
+			out.toDaemon = append(out.toDaemon, j.subscribe(uri))
 		}
 	}
-	byNumber := func(a, b string) int { return r.waiting[a].number - r.waiting[b].number }
-	for _, id := range slices.SortedFunc(maps.Keys(r.waiting), byNumber) {
-		if q := r.waiting[id]; q.line != nil {
+	byNumber := func(a, b string) int { return j.waiting[a].number - j.waiting[b].number }
+	for _, id := range slices.SortedFunc(maps.Keys(j.waiting), byNumber) {
+		if q := j.waiting[id]; q.line != nil {
 			q.again = true
 			out.toDaemon = append(out.toDaemon, q.resumed(id))
 			continue
 		}
-		r.answer(id)
+		j.answer(id)
 		out.toAgent = append(out.toAgent, message{ID: json.RawMessage(id), Error: restarted}.line())
 	}
 	return out
 }
 
-// repeat returns the line of a request of the record.
-func (r *record) repeat(own ownRequest, params any) []byte {
-	r.last++
-	id := strconv.Quote("pagewire:" + strconv.Itoa(r.last)) // no agent's id begins with pagewire:
-	r.own[id] = own
+// repeat returns the line of a request of the journal.
+func (j *journal) repeat(own ownRequest, params any) []byte {
+	j.last++
+	id := strconv.Quote("pagewire:" + strconv.Itoa(j.last)) // no agent's id begins with pagewire:
+	j.own[id] = own
 	return message{ID: json.RawMessage(id), Method: own.method, Params: params}.line()
 }
 
-func (r *record) subscribe(uri string) []byte {
-	return r.repeat(ownRequest{"resources/subscribe", uri}, map[string]string{"uri": uri})
+func (j *journal) subscribe(uri string) []byte {
+	return j.repeat(ownRequest{"resources/subscribe", uri}, map[string]string{"uri": uri})
 }
 
 // restarted is the error of a request that may have run and is not run again.
@@ -292,8 +292,8 @@ var restarted = map[string]any{
 }
 
 // settled reports whether every request has its answer, except for granted listens and streams.
-func (r *record) settled() bool {
-	for _, q := range r.waiting {
+func (j *journal) settled() bool {
+	for _, q := range j.waiting {
 		if !q.granted {
 			return false
 		}
@@ -301,7 +301,7 @@ func (r *record) settled() bool {
 	return true
 }
 
-// A message is a message that the record makes.
+// A message is a message that the journal makes.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`

@@ -124,7 +124,7 @@ func publish(t *testing.T, o Options) *port {
 		t.Fatal(err)
 	}
 	g := gateway.New(gateway.Options{AllowPages: o.Flags.AllowOrigins})
-	f := newFront(g, o, token, func() (string, error) { return "", errors.New("none") })
+	f := newHandlers(g, o, token, func() (string, error) { return "", errors.New("none") })
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- p.serve(ctx, f.handler(p.public), o.Log) }()

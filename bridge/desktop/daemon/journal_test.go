@@ -14,7 +14,7 @@ func TestReplay(t *testing.T) {
 }
 
 func converse(s *script.Script) func(line string) {
-	r := newRecord()
+	r := newJournal()
 	long := func(text string) []byte {
 		return []byte(strings.Replace(text, "{", `{"jsonrpc":"2.0",`, 1) + "\n")
 	}

@@ -1,8 +1,8 @@
-// Package look tests the inspector page as a person uses it: the built page in a real browser, and its gateway with
+// Package inspectortest tests the inspector page as a person uses it: the built page in a real browser, and its gateway with
 // real MCP servers for pages and real clients for agents. It also takes the pictures of the README:
 //
-//	go test ./bridge/desktop/inspect/look -run Inspector -pictures demo
-package look
+//	go test ./bridge/desktop/inspect/inspectortest -run Inspector -pictures demo
+package inspectortest
 
 import (
 	"context"
@@ -356,12 +356,12 @@ func TestInspectorTakesATicket(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	t.Cleanup(g.Close)
 	attach(t, g, "a", shop, "Corner shop", map[string]string{"/state/cart": cart(1)})
-	gate := access.New(access.Options{Token: token})
-	looks := inspect.New(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist), Admit: gate.AdmitFeed})
+	guard := access.New(access.Options{Token: token})
+	handler := inspect.New(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist), Admit: guard.AdmitFeed})
 	mux := http.NewServeMux()
-	mux.Handle("/", gate.Anybody(looks))
-	mux.Handle(access.FeedPath, gate.Feed(looks))
-	mux.Handle(access.SessionPath, gate.Sessions())
+	mux.Handle("/", guard.Anybody(handler))
+	mux.Handle(access.FeedPath, guard.Feed(handler))
+	mux.Handle(access.SessionPath, guard.Sessions())
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ConnContext = access.ConnContext
 	server.Start()
@@ -378,7 +378,7 @@ func TestInspectorTakesATicket(t *testing.T) {
 		strings.Contains(text, "Resources") {
 		t.Errorf("without a ticket the page shows %s", text)
 	}
-	socket := httptest.NewServer(gate.Tickets())
+	socket := httptest.NewServer(guard.Tickets())
 	t.Cleanup(socket.Close)
 	client := &http.Client{
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

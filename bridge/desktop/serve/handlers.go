@@ -19,63 +19,63 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// A front is the handlers of the TCP ports, and the checks before them. The daemon's port, and an --http port on
+// handlers are those of the TCP ports, and the checks before them. The daemon's port, and an --http port on
 // loopback, have all paths. An --http port that other machines reach has only the agents' path.
-type front struct {
-	o     Options
-	local *access.Gate
-	world *access.Gate
-	pages *socket.Handler
-	looks *inspect.Handler
+type handlers struct {
+	o         Options
+	local     *access.Guard
+	world     *access.Guard
+	pages     *socket.Handler
+	inspector *inspect.Handler
 	// agents serves all ports, so that an agent's bounds apply to all of them together.
 	agents *agents.HTTP
 }
 
-// newFront returns a front. token is "" if it could not be read. secret returns the extension's secret.
-func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
-	gate := access.Options{
+// newHandlers returns the handlers. token is "" if it could not be read. secret returns the extension's secret.
+func newHandlers(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *handlers {
+	guard := access.Options{
 		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: g.AllowedOrigins, Log: o.Log,
 	}
-	local := gate
+	local := guard
 	local.Extension, local.Secret = extension.ExtensionOrigin, secret
-	f := &front{o: o, local: access.New(local)}
-	gate.Public = true
+	h := &handlers{o: o, local: access.New(local)}
+	guard.Public = true
 	if host, _, err := net.SplitHostPort(o.HTTP); err == nil && host != "" {
-		gate.Hosts = append([]string{host}, gate.Hosts...)
+		guard.Hosts = append([]string{host}, guard.Hosts...)
 	}
-	f.world = access.New(gate)
-	f.pages = socket.New(g, socket.Options{
+	h.world = access.New(guard)
+	h.pages = socket.New(g, socket.Options{
 		Extensions: []string{extension.ExtensionID}, Secret: secret,
-		Refused: f.local.Count, Log: o.Log,
+		Refused: h.local.Count, Log: o.Log,
 	})
-	f.looks = inspect.New(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed,
-		Refused: f.refused})
-	f.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log, Agent: o.scope(o.Flags)})
-	return f
+	h.inspector = inspect.New(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: h.local.AdmitFeed,
+		Refused: h.refused})
+	h.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log, Agent: o.scope(o.Flags)})
+	return h
 }
 
-// refused is the sum of both gates' refusals, by reason.
-func (f *front) refused() map[string]int64 {
-	all := maps.Clone(f.local.Refused())
-	for reason, n := range f.world.Refused() {
+// refused is the sum of both guards' refusals, by reason.
+func (h *handlers) refused() map[string]int64 {
+	all := maps.Clone(h.local.Refused())
+	for reason, n := range h.world.Refused() {
 		all[reason] += n
 	}
 	return all
 }
 
 // handler returns the handler of a port. A public port can be reached from other machines.
-func (f *front) handler(public bool) *http.ServeMux {
+func (h *handlers) handler(public bool) *http.ServeMux {
 	mux := http.NewServeMux()
 	if public {
-		mux.Handle("/mcp", f.world.Agents(f.agents))
+		mux.Handle("/mcp", h.world.Agents(h.agents))
 		return mux
 	}
-	mux.Handle("/mcp", f.local.Agents(f.agents))
-	mux.Handle("/metrics", f.local.Agents(f.looks))
-	mux.Handle("/page", f.local.Pages(f.pages))
-	mux.Handle(access.FeedPath, f.local.Feed(f.looks))
-	mux.Handle(access.SessionPath, f.local.Sessions())
-	mux.Handle("/", f.local.Anybody(f.looks)) // the inspector's files, and /healthz
+	mux.Handle("/mcp", h.local.Agents(h.agents))
+	mux.Handle("/metrics", h.local.Agents(h.inspector))
+	mux.Handle("/page", h.local.Pages(h.pages))
+	mux.Handle(access.FeedPath, h.local.Feed(h.inspector))
+	mux.Handle(access.SessionPath, h.local.Sessions())
+	mux.Handle("/", h.local.Anybody(h.inspector)) // the inspector's files, and /healthz
 	return mux
 }
 
