@@ -1,4 +1,5 @@
-// Generates two files of the JavaScript side from model-context-resources.idl, the one source of the page API:
+// Generates two files of the JavaScript side from model-context-resources.idl, the one source of
+// the page API:
 //
 //   js/page/early/idl.gen.ts   tables for the conversions that a browser's bindings would do (js/page/early/convert.ts runs them):
 //                        only those of the methods' arguments, and of types in these
@@ -8,9 +9,9 @@
 //   node idl/generate.mjs            writes both
 //   node idl/generate.mjs --check    writes nothing; exits 1 naming each file that differs
 //
-// It never guesses. A construct of Web IDL without a rule here ends it with an error that names the construct: a
-// member skipped here would be silently unchecked in every page. It knows nothing about resources, and leaves the
-// algorithms (the // comments of the IDL) to js/page/.
+// It never guesses. A construct of Web IDL without a rule here ends it with an error that names the
+// construct: a member skipped here would be silently unchecked in every page. It knows nothing
+// about resources, and leaves the algorithms (the // comments of the IDL) to js/page/.
 
 import { readFileSync } from "node:fs";
 import { output, packages, root, unsupported } from "./output.mjs";
@@ -162,14 +163,14 @@ ${attributes.join("")}];
 // ---- js/pagewire.d.ts
 
 /**
- * A callback whose result the IDL leaves open (`any`, checked by the algorithm in its comment) has a type here, so that
- * an editor can help its author.
+ * A callback whose result the IDL leaves open (`any`, checked by the algorithm in its comment) has
+ * a type here, so that an editor can help its author.
  */
 const results = { ResourceReadCallback: "ModelContextReadResult | PromiseLike<ModelContextReadResult>" };
 
 /**
- * The types with the URI as a parameter: from the URI's literal TypeScript takes the names in `params`. `refined` has
- * the types of members and arguments, by their place.
+ * The types with the URI as a parameter: from the URI's literal TypeScript takes the names in
+ * `params`. `refined` has the types of members and arguments, by their place.
  */
 const generic = "<URI extends string = string>";
 const generics = {
@@ -186,7 +187,10 @@ const refined = {
   "ModelContextReadOptions.params": "ModelContextReadParams<URI>",
 };
 
-/** Interfaces that other packages of types declare too. By hand, pagewire.d.ts joins these parts to theirs. */
+/**
+ * Interfaces that other packages of types declare too. By hand, pagewire.d.ts joins these parts to
+ * theirs.
+ */
 const parts = { Document: "DocumentWithModelContext", ModelContext: "ModelContextResources" };
 
 function types() {
@@ -214,7 +218,8 @@ function types() {
     if (m.type === "attribute") return `readonly ${m.name}: ${type(m.idlType, m.name)};`;
     if (m.type === "operation")
       return `${m.name}${generics[m.name] ?? ""}(${parameters(m.arguments, m.name)}): ${type(m.idlType, m.name)};`;
-    // With `| undefined` exactOptionalPropertyTypes lets a page pass undefined, which Web IDL takes for absent.
+    // With `| undefined` exactOptionalPropertyTypes lets a page pass undefined, which Web IDL takes
+    // for absent.
     return m.required ? `${m.name}: ${type(m.idlType, where)};` : `${m.name}?: ${type(m.idlType, where)} | undefined;`;
   };
   const definition = (node) => {

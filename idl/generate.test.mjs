@@ -35,7 +35,8 @@ test("a changed comment is drift in the types only", (t) => {
   assert.match(stderr, /js\/pagewire\.d\.ts differs/);
 });
 
-// The IDL that is offered to web-platform-tests is a part of Pagewire's, so the two cannot contradict each other.
+// The IDL that is offered to web-platform-tests is a part of Pagewire's, so the two cannot
+// contradict each other.
 test("the IDL that is offered upstream is a part of this one", async () => {
   const { parse } = await import("../js/node_modules/webidl2/index.js");
   const read = (file) => parse(readFileSync(join(root, "idl", file), "utf8"));

@@ -12,7 +12,10 @@ export function unsupported(what) {
   process.exit(2);
 }
 
-/** Writes a file of the repository. With --check it writes nothing; if the file differs, the run fails and says why. */
+/**
+ * Writes a file of the repository. With --check it writes nothing; if the file differs, the run
+ * fails and says why.
+ */
 export function output(name, expected, differs) {
   const file = new URL(name, root);
   if (!process.argv.includes("--check")) return writeFileSync(file, expected);

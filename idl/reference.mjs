@@ -1,12 +1,14 @@
-// Generates demo/docs/api.md, the reference of every call of a script, from js/*.d.ts: js/pagewire.d.ts, which
-// generate.mjs makes of the IDL, and the types of the other modules. Every exported or global declaration has its
-// place there. Every member has its line, with its type and its doc comment.
+// Generates demo/docs/api.md, the reference of every call of a script, from js/*.d.ts:
+// js/pagewire.d.ts, which generate.mjs makes of the IDL, and the types of the other modules. Every
+// exported or global declaration has its place there. Every member has its line, with its type and
+// its doc comment.
 //
 //   node idl/reference.mjs            writes it
 //   node idl/reference.mjs --check    writes nothing; exits 1 if it differs
 //
-// oxc parses the types, through vite, which is installed anyway: TypeScript 7 has no stable API. A construct without a
-// rule ends it with an error, since a declaration left out here would be missing in the manual.
+// oxc parses the types, through vite, which is installed anyway: TypeScript 7 has no stable API. A
+// construct without a rule ends it with an error, since a declaration left out here would be
+// missing in the manual.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -30,7 +32,10 @@ const modules = {
 };
 const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
 
-/** Parts of interfaces, which pagewire.d.ts joins, and types that the module exports by another name. */
+/**
+ * Parts of interfaces, which pagewire.d.ts joins, and types that the module exports by another
+ * name.
+ */
 const otherNames = {
   DocumentWithModelContext: "Document",
   ModelContextResources: "ModelContext",
@@ -40,7 +45,10 @@ const otherNames = {
 
 const plain = (comment) => comment.value.replace(/^\s*\*+ ?/gm, "").trim();
 
-/** Parses a file. Gives its declarations, and functions that find the text and the doc comment of each. */
+/**
+ * Parses a file. Gives its declarations, and functions that find the text and the doc comment of
+ * each.
+ */
 function parse(name) {
   const file = readFileSync(new URL(`js/${name}.d.ts`, root), "utf8");
   const text = file.replace(/\w+/g, (word) => (Object.hasOwn(otherNames, word) ? otherNames[word] : word));

@@ -1,8 +1,10 @@
 /**
- * The page: a note and an order form that a person edits. Its contents are published to AI agents as three
- * resources, by three calls on `navigator.modelContext`. Nothing else in this file has to do with agents.
+ * The page: a note and an order form that a person edits. Its contents are published to AI agents
+ * as three resources, by three calls on `navigator.modelContext`. Nothing else in this file has to
+ * do with agents.
  *
- * The page keeps no copy of its state for agents, and sends it nowhere: `read` is called when an agent asks.
+ * The page keeps no copy of its state for agents, and sends it nowhere: `read` is called when an
+ * agent asks.
  */
 export {};
 

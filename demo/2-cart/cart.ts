@@ -1,4 +1,7 @@
-/** The page: a bakery's cart. An agent may order it by the tool `checkout`, but only the cart that it has seen. */
+/**
+ * The page: a bakery's cart. An agent may order it by the tool `checkout`, but only the cart that
+ * it has seen.
+ */
 export {};
 
 const products = [
@@ -12,9 +15,10 @@ const counts = new Map([
   ["croissant", 4],
 ]);
 
-// Pagewire: the cart is a resource, and `checkout` depends on it. An agent that has not read the cart since its last
-// change is refused before `execute` runs. It learns what has changed, and may call again. The gateway records the
-// content shown to each agent; the page decides, in the turn in which the tool would run.
+// Pagewire: the cart is a resource, and `checkout` depends on it. An agent that has not read the
+// cart since its last change is refused before `execute` runs. It learns what has changed, and may
+// call again. The gateway records the content shown to each agent; the page decides, in the turn in
+// which the tool would run.
 
 const context = navigator.modelContext;
 const cartURI = new URL("state/cart", location.href).href;
@@ -100,7 +104,8 @@ function show(): void {
     const count = counts.get(row.dataset.sku!) ?? 0;
     row.classList.toggle("none", !count);
     row.querySelector("output")!.textContent = String(count);
-    // Not disabled: a disabled button would take the focus from a person who presses it a last time.
+    // Not disabled: a disabled button would take the focus from a person who presses it a last
+    // time.
     row.querySelector(".less")!.setAttribute("aria-disabled", String(!count));
   }
   document.getElementById("total")!.textContent = euros(total());

@@ -1,4 +1,7 @@
-/** The page: a sign-up form. It shows the error of a field when the person leaves it, and then with each key. */
+/**
+ * The page: a sign-up form. It shows the error of a field when the person leaves it, and then with
+ * each key.
+ */
 export {};
 
 const form = document.getElementById("form") as HTMLFormElement;
@@ -7,8 +10,8 @@ const fields = [...form.querySelectorAll("input")];
 const touched = new Set<HTMLInputElement>();
 let sent = false;
 
-// Pagewire: agents get the same as the person: values, and the errors that show. A password is only `filled`, whatever
-// the person types: only the text that `read` returns leaves the page.
+// Pagewire: agents get the same as the person: values, and the errors that show. A password is only
+// `filled`, whatever the person types: only the text that `read` returns leaves the page.
 
 const context = navigator.modelContext;
 const formURI = new URL("form", location.href).href;

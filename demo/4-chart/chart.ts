@@ -1,5 +1,6 @@
 /**
- * The page: the wind at a harbour, measured sixty times a second, and drawn once a frame of the screen.
+ * The page: the wind at a harbour, measured sixty times a second, and drawn once a frame of the
+ * screen.
  */
 export {};
 
@@ -9,7 +10,8 @@ let knots = 14;
 let gust = 14;
 let changes = 0;
 
-// Pagewire: the page notifies of each change, and knows nothing of rates. An agent gets at most one message in
+// Pagewire: the page notifies of each change, and knows nothing of rates. An agent gets at most one
+// message in
 // `minUpdateInterval`; the last change always arrives, and none is sent without a watcher.
 
 const context = navigator.modelContext;

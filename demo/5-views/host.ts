@@ -1,7 +1,7 @@
 /**
- * The host: it shows three Views in sandboxed frames, fed by an MCP server over HTTP through the official client. One
- * line, `attachViews` in `show`, adds subscriptions. Without them it is like every MCP Apps host of today, and the
- * Views poll through it.
+ * The host: it shows three Views in sandboxed frames, fed by an MCP server over HTTP through the
+ * official client. One line, `attachViews` in `show`, adds subscriptions. Without them it is like
+ * every MCP Apps host of today, and the Views poll through it.
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type * as views from "../../js/views.d.ts";

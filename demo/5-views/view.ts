@@ -1,6 +1,7 @@
 /**
- * A View: it shows one resource of the server, chosen by `?kind=`, and is live by one call. It does not depend on
- * whether it is notified or polls; for the demo, the corner of its frame names the mode.
+ * A View: it shows one resource of the server, chosen by `?kind=`, and is live by one call. It does
+ * not depend on whether it is notified or polls; for the demo, the corner of its frame names the
+ * mode.
  */
 import { watchResource } from "../../js/view/index.ts";
 import { App } from "./parts/app.ts";

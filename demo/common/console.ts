@@ -1,9 +1,10 @@
 /**
- * The agent console: an MCP client that watches this page, and a view of everything that the client receives.
+ * The agent console: an MCP client that watches this page, and a view of everything that the client
+ * receives.
  *
- * session.ts is the agent, and does the same as an agent elsewhere. view.tsx draws it. tap.ts shows the view the raw
- * messages. This file puts them together, and starts over when the person picks the
- * other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
+ * session.ts is the agent, and does the same as an agent elsewhere. view.tsx draws it. tap.ts shows
+ * the view the raw messages. This file puts them together, and starts over when the person picks
+ * the other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
  *
  * The page's `<section id="agent">` may say:
  *
@@ -21,7 +22,9 @@ function startConsole(): void {
   const { way, follow } = place.dataset;
   const view = new View(place, way === "gateway", follow !== "no");
   let session: Session | undefined;
-  /** The last switch. The next one runs after it, so that two quick ones do not leave two sessions. */
+  /**
+   * The last switch. The next one runs after it, so that two quick ones do not leave two sessions.
+   */
   let last: Promise<void> = Promise.resolve();
 
   function connect(era: Era): void {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * dist/npm/cli.js: `npx pagewire serve` runs the program of this platform. That is in a package of its own, which npm
- * installs as an optional dependency (@pagewire/cli-linux-x64 and so on). This script downloads nothing, and nothing
- * runs at installation.
+ * dist/npm/cli.js: `npx pagewire serve` runs the program of this platform. That is in a package of
+ * its own, which npm installs as an optional dependency (@pagewire/cli-linux-x64 and so on). This
+ * script downloads nothing, and nothing runs at installation.
  */
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
@@ -11,7 +11,10 @@ const require = createRequire(import.meta.url);
 const { platform, arch } = process;
 const name = `@pagewire/cli-${platform}-${arch}`;
 
-/** The path of the program. If it is missing, prints the reason and what to do, and exits with status 1. */
+/**
+ * The path of the program. If it is missing, prints the reason and what to do, and exits with
+ * status 1.
+ */
 function find(): string {
   try {
     return require.resolve(`${name}/bin/pagewire${platform === "win32" ? ".exe" : ""}`);
@@ -37,7 +40,8 @@ program.on("error", (error) => {
   console.error(`pagewire: ${name} does not start: ${error.message}`);
   process.exit(1);
 });
-// Ignored, not forwarded: a terminal sends these to the program too, and a second signal would end it at once.
+// Ignored, not forwarded: a terminal sends these to the program too, and a second signal would end
+// it at once.
 for (const signal of ["SIGINT", "SIGHUP"]) process.on(signal, () => {});
 process.on("SIGTERM", () => program.kill("SIGTERM"));
 program.on("exit", (status, signal) => {

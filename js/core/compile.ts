@@ -1,9 +1,10 @@
 import type { CoreOptions } from "../link/link.ts";
 
 /**
- * Fetches and compiles pagewire.wasm, or compiles the response that the page layer has fetched. With the right content
- * type, it compiles while the bytes arrive. Rejects with a CompileError exactly if wasm is forbidden or the bytes are
- * not wasm. (If wasm is forbidden, WebKit compiles it all the same, and throws the CompileError at instantiation.)
+ * Fetches and compiles pagewire.wasm, or compiles the response that the page layer has fetched.
+ * With the right content type, it compiles while the bytes arrive. Rejects with a CompileError
+ * exactly if wasm is forbidden or the bytes are not wasm. (If wasm is forbidden, WebKit compiles it
+ * all the same, and throws the CompileError at instantiation.)
  */
 export async function compile(options: CoreOptions, given?: Promise<Response>): Promise<WebAssembly.Module> {
   let response: Response;

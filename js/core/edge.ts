@@ -1,12 +1,13 @@
 /**
  * The edge between JavaScript and Go: the other side of wasm/edge.go.
  *
- * What travels: numbers, and text through the instance's linear memory; a message is one piece of JSON text. This
- * side calls the exports, the engine's answers come by the imports below. Answers: an export returns at once, alive (0)
- * or dead; read is answered by complete. On close: see instance.ts.
+ * What travels: numbers, and text through the instance's linear memory; a message is one piece of
+ * JSON text. This side calls the exports, the engine's answers come by the imports below. Answers:
+ * an export returns at once, alive (0) or dead; read is answered by complete. On close: see
+ * instance.ts.
  *
- * It never lets an exception of the page reach Go, where it would leave half-finished state, and keeps no view of
- * the memory across a call that may make it grow.
+ * It never lets an exception of the page reach Go, where it would leave half-finished state, and
+ * keeps no view of the memory across a call that may make it grow.
  */
 import { guarded, instantiate, now, reported } from "./instance.ts";
 import { later } from "../link/lateness.ts";
@@ -28,7 +29,10 @@ interface Exports {
   tick(now: number): number;
 }
 
-/** Starts an instance of `module` and returns it as a Core that calls `page`. Rejects if it does not come up. */
+/**
+ * Starts an instance of `module` and returns it as a Core that calls `page`. Rejects if it does not
+ * come up.
+ */
 export async function attach(page: PortSource, module: WebAssembly.Module, options: CoreOptions): Promise<PortCore> {
   // The timer that runs, when it fires, and when a tick is due (-1: never).
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -87,8 +91,8 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
       const w = text(what, length);
       guarded(() => page.report(w));
     },
-    // A timer that fires too soon is left alone, and set again when it fires: every read moves the time back and forth,
-    // and setting a timer and clearing it costs 5 us.
+    // A timer that fires too soon is left alone, and set again when it fires: every read moves the
+    // time back and forth, and setting a timer and clearing it costs 5 us.
     wake(at: number): void {
       dueAt = at;
       if (at >= 0 && at < firesAt) arm();
@@ -112,8 +116,9 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     unregister: (uri) => enter((e) => e.unregister(now(), write(uri))),
     // The engine in the page needs no revisions.
     touch: (uri) => enter((e) => e.touch(now(), write(uri))),
-    // An agent in the page may have withdrawn the call, in a message that waits behind it. Chromium 156 takes one message
-    // of a port alone after the page has stood still, and the others together.
+    // An agent in the page may have withdrawn the call, in a message that waits behind it. Chromium
+    // 156 takes one message of a port alone after the page has stood still, and the others
+    // together.
     starting: (call) => later(() => later(() => page.start(call))),
     setTools: (tools) => enter((e) => e.setTools(now(), write(tools))),
     open: (port) => enter((e) => e.open(now(), port)),

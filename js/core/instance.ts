@@ -1,9 +1,9 @@
 /**
- * A running instance of Pagewire's wasm module, for the edge (edge.ts): its exports, text in its linear memory, and its
- * end.
+ * A running instance of Pagewire's wasm module, for the edge (edge.ts): its exports, text in its
+ * linear memory, and its end.
  *
- * An export returns a negative number if the core is dead. After that, after an exception of an export, and after the
- * exit of the Go program, the instance is never called again.
+ * An export returns a negative number if the core is dead. After that, after an exception of an
+ * export, and after the exit of the Go program, the instance is never called again.
  */
 import { load } from "wasm_exec";
 
@@ -14,7 +14,10 @@ interface Exports {
   buffer(bytes: number): number;
 }
 
-/** The reason if an export returns dead. A core that Go has compiled has reported the details itself. */
+/**
+ * The reason if an export returns dead. A core that Go has compiled has reported the details
+ * itself.
+ */
 export const reported = "the core stopped on an internal error";
 
 const encoder = new TextEncoder();
@@ -22,7 +25,9 @@ const decoder = new TextDecoder();
 
 export const now = (): number => Math.floor(performance.now());
 
-/** Calls JavaScript for Go. An exception, which only a bug can throw, must not unwind Go's frames. */
+/**
+ * Calls JavaScript for Go. An exception, which only a bug can throw, must not unwind Go's frames.
+ */
 export function guarded(call: () => void): void {
   try {
     call();
@@ -32,8 +37,8 @@ export function guarded(call: () => void): void {
 }
 
 /**
- * Starts an instance, or rejects. `imports` makes its imports, given a function that reads text from its memory. `dead`
- * is called once, when the core has died.
+ * Starts an instance, or rejects. `imports` makes its imports, given a function that reads text
+ * from its memory. `dead` is called once, when the core has died.
  */
 export async function instantiate<E extends Exports>(
   module: WebAssembly.Module,
@@ -71,8 +76,8 @@ export async function instantiate<E extends Exports>(
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
 
   /**
-   * Calls an export and returns its result; 0 if the core has ended. In TinyGo's build a panic is a trap, which is an
-   * exception here. So is a full stack or a full memory, in both builds.
+   * Calls an export and returns its result; 0 if the core has ended. In TinyGo's build a panic is a
+   * trap, which is an exception here. So is a full stack or a full memory, in both builds.
    */
   const enter = (call: (e: E) => number): number => {
     if (!exports) {
@@ -86,8 +91,8 @@ export async function instantiate<E extends Exports>(
     } catch (cause) {
       failure = () => `the core stopped: ${go.said || cause}`;
     }
-    // With a full stack every call throws, so nothing is called before this. Then a timer calls `dead`; if not even the
-    // timer can be set, the next `enter` does.
+    // With a full stack every call throws, so nothing is called before this. Then a timer calls
+    // `dead`; if not even the timer can be set, the next `enter` does.
     exports = undefined;
     try {
       tell();
@@ -96,7 +101,10 @@ export async function instantiate<E extends Exports>(
     }
     return 0;
   };
-  /** Writes `s` for the export that is being called. Returns its length in bytes, or -1 if it is longer than `most`. */
+  /**
+   * Writes `s` for the export that is being called. Returns its length in bytes, or -1 if it is
+   * longer than `most`.
+   */
   const write = (s: string, most = 1 << 30): number => {
     if (!s) return 0;
     // A UTF-16 unit takes three bytes of UTF-8 at the most.

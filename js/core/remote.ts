@@ -1,6 +1,6 @@
 /**
- * A core in a worker, seen from the page: the link as a pair of postMessage queues. Each message is an array, the
- * name of a call and its arguments. worker.ts is the other side.
+ * A core in a worker, seen from the page: the link as a pair of postMessage queues. Each message is
+ * an array, the name of a call and its arguments. worker.ts is the other side.
  */
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
@@ -76,7 +76,10 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes["createPolicy"]> | undefined;
 
-/** The worker's URL, as a TrustedScriptURL if the page has Trusted Types: then it must allow the policy "pagewire". */
+/**
+ * The worker's URL, as a TrustedScriptURL if the page has Trusted Types: then it must allow the
+ * policy "pagewire".
+ */
 function trusted(url: string): unknown {
   const types = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
   policy ??= types?.createPolicy("pagewire", { createScriptURL: (u) => u });

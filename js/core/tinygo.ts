@@ -1,7 +1,8 @@
 /**
- * The host of a module that TinyGo has compiled. It replaces TinyGo's wasm_exec.js, which serves any program and weighs
- * 2 KB of brotli more. Pagewire's modules import two functions of WASI, for a panic and for a seed at the start, and
- * the functions of syscall/js by which safejs reads their options. A module that imported more would not start.
+ * The host of a module that TinyGo has compiled. It replaces TinyGo's wasm_exec.js, which serves
+ * any program and weighs 2 KB of brotli more. Pagewire's modules import two functions of WASI, for
+ * a panic and for a seed at the start, and the functions of syscall/js by which safejs reads their
+ * options. A module that imported more would not start.
  */
 import type { Go } from "wasm_exec";
 

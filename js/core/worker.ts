@@ -1,6 +1,7 @@
 /**
- * dist/pagewire.worker.js: a core in a worker, for pages whose Content Security Policy forbids wasm. A classic
- * script, so that it needs no module support in workers. remote.ts is the other side.
+ * dist/pagewire.worker.js: a core in a worker, for pages whose Content Security Policy forbids
+ * wasm. A classic script, so that it needs no module support in workers. remote.ts is the other
+ * side.
  */
 import { attach } from "./edge.ts";
 import { compile } from "./compile.ts";

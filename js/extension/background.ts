@@ -1,9 +1,10 @@
 /**
- * dist/extension/worker.js: the extension's service worker. It connects the documents, the user's permissions, and the
- * transport to the gateway, which has the core. It shows the state to the extension's own pages (popup, options).
+ * dist/extension/worker.js: the extension's service worker. It connects the documents, the user's
+ * permissions, and the transport to the gateway, which has the core. It shows the state to the
+ * extension's own pages (popup, options).
  *
- * Listeners are added before anything is awaited: the browser starts a suspended worker for an event, and drops the
- * event if it finds no listener.
+ * Listeners are added before anything is awaited: the browser starts a suspended worker for an
+ * event, and drops the event if it finds no listener.
  */
 import { paintBadges } from "./badge.ts";
 import { documents, Live } from "./documents.ts";
@@ -23,7 +24,10 @@ import type { Transport } from "./transport.ts";
 
 /** Where `pagewire serve` listens, for a browser without a native host. */
 const defaultGateway = "ws://127.0.0.1:7433/page";
-/** The pause before an unconnected WebSocket is given up for the native host, in ms: it may have been installed. */
+/**
+ * The pause before an unconnected WebSocket is given up for the native host, in ms: it may have
+ * been installed.
+ */
 const lookAgain = 60_000;
 
 const granted = permissions();
@@ -226,7 +230,8 @@ chrome.runtime.onConnect.addListener((port) => {
       else if (request.do === "forget") await parts.forget(request.origin, request.name);
       else await p.turn(request.do, request.on);
     } catch (cause) {
-      // The storage has failed, as on a full disk. What the user wants counts all the same, while this worker runs.
+      // The storage has failed, as on a full disk. What the user wants counts all the same, while
+      // this worker runs.
       console.error(`pagewire: '${request.do}' is not stored, and is forgotten when the worker ends:`, cause);
     }
     await update(); // at once: pages.look waits for every tab, and one may hang

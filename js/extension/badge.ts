@@ -4,8 +4,8 @@ import type { Live } from "./documents.ts";
 type Badged = Pick<Live, "id" | "tab" | "origin" | "offers" | "admitted">;
 
 /**
- * The text of each tab's badge, as the browser has it. `newest` is the id of the tab's newest document, whose
- * navigation has cleared the badge.
+ * The text of each tab's badge, as the browser has it. `newest` is the id of the tab's newest
+ * document, whose navigation has cleared the badge.
  */
 const badges = new Map<number, { text: string; newest: number }>();
 
@@ -35,7 +35,7 @@ export function paintBadges(all: readonly Badged[], allowed: (origin: string) =>
       paint(tab, newest, shared > 99 ? "99+" : `${shared}`, `Pagewire: agents may read ${things} of this page`);
     else if (asks) paint(tab, newest, "?", "Pagewire: this page would show agents its live state");
   }
-  // The relay of a page that is not allowed disconnects and waits. The page leaves the list; its ? stays until the tab
-  // navigates.
+  // The relay of a page that is not allowed disconnects and waits. The page leaves the list; its ?
+  // stays until the tab navigates.
   for (const [tab, { text }] of badges) if (!now.has(tab) && text !== "?" && text !== "") paint(tab, 0, "", "Pagewire");
 }

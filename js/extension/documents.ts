@@ -1,11 +1,12 @@
 /**
- * The documents of the tabs, in the extension's service worker. The other end of a document's port is relay.ts, which
- * passes the messages of page.ts on.
+ * The documents of the tabs, in the extension's service worker. The other end of a document's port
+ * is relay.ts, which passes the messages of page.ts on.
  *
- * The browser names a document's origin, tab and window in its port's sender. The worker writes them, with the relay's
- * notes, into the first frame of the document's link. It passes all other frames on unread; the core at the other end
- * checks them. A document of an origin that is not admitted has no link: the worker keeps its count of resources and
- * tools. A port that breaks or floods the protocol, or has no document, is closed, counted and logged; others go on.
+ * The browser names a document's origin, tab and window in its port's sender. The worker writes
+ * them, with the relay's notes, into the first frame of the document's link. It passes all other
+ * frames on unread; the core at the other end checks them. A document of an origin that is not
+ * admitted has no link: the worker keeps its count of resources and tools. A port that breaks or
+ * floods the protocol, or has no document, is closed, counted and logged; others go on.
  */
 import type { Document, Options } from "../extension.d.ts";
 import { fromRelay, type Note, recheck, start, type ToRelay } from "./messages.ts";
@@ -13,10 +14,16 @@ import { onClosed, TokenBucket } from "./ports.ts";
 import { maxURL, shortTitle } from "./tabs.ts";
 import type { Link, LinkEvents, Linkable, TabName } from "./transport.ts";
 
-/** The longest first frame of a link, and the longest other one, in UTF-16 code units. LINK.md has them in bytes. */
+/**
+ * The longest first frame of a link, and the longest other one, in UTF-16 code units. LINK.md has
+ * them in bytes.
+ */
 const maxHello = 64 << 10;
 const maxFrame = 17 << 20;
-/** The permitted messages of a document a second, and at once. A page layer sends at most 1,000 updates a second. */
+/**
+ * The permitted messages of a document a second, and at once. A page layer sends at most 1,000
+ * updates a second.
+ */
 const rate = 5_000;
 const burst = 10_000;
 /** The most documents, in all and of one tab. */
@@ -121,7 +128,10 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Passes the link's first frame on: its epoch is the page's, all other facts are the browser's and the relay's. */
+  /**
+   * Passes the link's first frame on: its epoch is the page's, all other facts are the browser's
+   * and the relay's.
+   */
   private sendHello(events: LinkEvents, frame: string): void {
     let stamped: string;
     try {
@@ -146,15 +156,16 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
   }
 
   /**
-   * Begins a link, and ends the one before. `name` makes the names of the tab and its window at the other end. Throws
-   * if the document has gone or is not admitted.
+   * Begins a link, and ends the one before. `name` makes the names of the tab and its window at the
+   * other end. Throws if the document has gone or is not admitted.
    */
   link(name: TabName, events: LinkEvents): Link {
     if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
     this.endLink("another link has begun");
     this.events = events;
     this.name = name;
-    // A name and no count: a page that is busy may confirm a link after its end, which the relay does not pass on.
+    // A name and no count: a page that is busy may confirm a link after its end, which the relay
+    // does not pass on.
     this.begun = start + crypto.randomUUID();
     this.confirmed = false;
     this.send(this.begun);
@@ -212,7 +223,10 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Tells the relay to disconnect and wait for `recheck`, if the document is not admitted and no panel is open. */
+  /**
+   * Tells the relay to disconnect and wait for `recheck`, if the document is not admitted and no
+   * panel is open.
+   */
   sendWait(): void {
     if (!this.admitted && !this.owner.attended()) this.send("wait");
   }
@@ -280,7 +294,8 @@ export function documents<D extends Live>(
     for (const other of all.values()) {
       if (other.tab !== tab.id) continue;
       ofTab++;
-      // The frame has loaded another document. The port of the earlier document closes too, but maybe later.
+      // The frame has loaded another document. The port of the earlier document closes too, but
+      // maybe later.
       if (other.frameId === frameId) other.remove();
     }
     if (all.size >= maxDocuments || ofTab >= maxPerTab) return reject("too many documents");
@@ -290,7 +305,8 @@ export function documents<D extends Live>(
     onClosed(port, () => document.remove());
     void document.checkAdmission();
   });
-  // Other extensions are refused. Without listeners the browser would refuse them too, but they would not be counted.
+  // Other extensions are refused. Without listeners the browser would refuse them too, but they
+  // would not be counted.
   const stranger = "another extension";
   chrome.runtime.onConnectExternal.addListener((port) => {
     refuse(stranger, port.sender?.id ?? port.sender?.origin ?? "somebody");

@@ -1,9 +1,11 @@
 /**
- * Replaces js/page/early/load.ts in the extension, which contains the whole page layer: nothing is fetched.
+ * Replaces js/page/early/load.ts in the extension, which contains the whole page layer: nothing is
+ * fetched.
  *
- * The extension serves no agents in the page: that would tell the page that its user has allowed it. But a page may
- * have a Pagewire of its own. Its script finds the extension's page layer installed, and gives it its loader. A core
- * from the page's own files then serves agents in the page, as without the extension, even if the site is not allowed.
+ * The extension serves no agents in the page: that would tell the page that its user has allowed
+ * it. But a page may have a Pagewire of its own. Its script finds the extension's page layer
+ * installed, and gives it its loader. A core from the page's own files then serves agents in the
+ * page, as without the extension, even if the site is not allowed.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
 import { arrive } from "../page/late/late.ts";

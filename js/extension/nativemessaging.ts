@@ -1,10 +1,11 @@
 /**
- * The transport by native messaging. The browser starts one process, `pagewire native-host`, and the messages of all
- * documents go over its standard input and output. The other side is bridge/pages/extension, which describes
- * the messages.
+ * The transport by native messaging. The browser starts one process, `pagewire native-host`, and
+ * the messages of all documents go over its standard input and output. The other side is
+ * bridge/pages/extension, which describes the messages.
  *
- * The number of tabs (reports.ts) is served as a document is, so the process runs until the user stops all sites. Without
- * documents there is none: the port is closed `linger` after the last one has gone.
+ * The number of tabs (reports.ts) is served as a document is, so the process runs until the user
+ * stops all sites. Without documents there is none: the port is closed `linger` after the last one
+ * has gone.
  */
 import { reconnect } from "../link/reconnect.ts";
 import {
@@ -27,8 +28,8 @@ const longestPause = 30_000;
 /** How long a document waits after it has ended its link, or was refused, in ms. */
 const longPause = 1_000;
 /**
- * The longest piece of a frame, and the most text of a document on the way to the gateway, in UTF-16 code units. The
- * host takes 8 MiB of each document, and acknowledges once for each `step`.
+ * The longest piece of a frame, and the most text of a document on the way to the gateway, in
+ * UTF-16 code units. The host takes 8 MiB of each document, and acknowledges once for each `step`.
  */
 const maxPiece = 512 << 10;
 const window = 2 << 20;
@@ -55,17 +56,25 @@ interface Served {
   closed: boolean;
   /** The pieces of an incomplete frame from the gateway. */
   pieces: string[];
-  /** Frames for the gateway; the length that was sent of the first; the length of all that waits. */
+  /**
+   * Frames for the gateway; the length that was sent of the first; the length of all that waits.
+   */
   frames: string[];
   from: number;
   waiting: number;
-  /** The length that was sent; the part of it at the last request for an acknowledgement; the acknowledged part. */
+  /**
+   * The length that was sent; the part of it at the last request for an acknowledgement; the
+   * acknowledged part.
+   */
   sent: number;
   asked: number;
   taken: number;
 }
 
-/** `absent` is called when the browser knows no host, `learned` with the secret that a host has sent. */
+/**
+ * `absent` is called when the browser knows no host, `learned` with the secret that a host has
+ * sent.
+ */
 export function nativeMessaging(
   name: TabName,
   changed: () => void,
@@ -123,7 +132,8 @@ export function nativeMessaging(
   };
   const close = (one: Served) => {
     const { session, document } = one;
-    // Not within a frame: the farewell would end that. Without a farewell the gateway waits a moment for the document.
+    // Not within a frame: the farewell would end that. Without a farewell the gateway waits a
+    // moment for the document.
     if (!one.closed && session && !document.admitted && !one.from)
       send({ type: "frame", id: document.id, session, text: farewell });
     if (!one.closed) send({ type: "close", id: document.id });

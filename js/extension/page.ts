@@ -1,13 +1,16 @@
 /**
- * dist/extension/page.js: the page layer as the extension adds it to each document, in the page's own world, before
- * any script of the page runs. The core is at the other end of the extension's transport; relay.ts is in between.
+ * dist/extension/page.js: the page layer as the extension adds it to each document, in the page's
+ * own world, before any script of the page runs. The core is at the other end of the extension's
+ * transport; relay.ts is in between.
  *
- * Until the extension begins a link it learns only how many things the page offers, and nothing from a page that offers
- * none. A page cannot tell whether its site is allowed: it notices an agent only by the agent's reads and calls.
+ * Until the extension begins a link it learns only how many things the page offers, and nothing
+ * from a page that offers none. A page cannot tell whether its site is allowed: it notices an agent
+ * only by the agent's reads and calls.
  *
- * The relay runs after this script, and hands over one end of a MessageChannel, once, in a synchronous event before the
- * page's first script. The port is used by references that were taken then, so that no script of the page gets at it.
- * (A nonce instead of the port would travel with every message.)
+ * The relay runs after this script, and hands over one end of a MessageChannel, once, in a
+ * synchronous event before the page's first script. The port is used by references that were taken
+ * then, so that no script of the page gets at it. (A nonce instead of the port would travel with
+ * every message.)
  */
 import {
   apply,
@@ -45,7 +48,8 @@ if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
       run(port, (post) => configure({ __proto__: null, gateway: post } as object));
     };
     listen(window, handover, onhandover);
-    // The page's own Pagewire script finds this page layer, and gives it its options and its loader.
+    // The page's own Pagewire script finds this page layer, and gives it its options and its
+    // loader.
     let adopted = false;
     const adopt: Adopt = (base, options, load) => {
       if (adopted) return;
@@ -63,7 +67,10 @@ if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
   }
 }
 
-/** Serves the relay's port. `begin` makes the page layer begin a link, which posts its frames by the given function. */
+/**
+ * Serves the relay's port. `begin` makes the page layer begin a link, which posts its frames by the
+ * given function.
+ */
 function run(port: MessagePort, begin: (post: Post) => void): void {
   /** The function of the live link. */
   let post: Post | undefined;
@@ -86,7 +93,8 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
   });
   startPort(port);
 
-  // Tells the relay once per turn the number of the page's resources and of the tools of its model context.
+  // Tells the relay once per turn the number of the page's resources and of the tools of its model
+  // context.
   let tools = 0;
   let told = 0;
   let due = false;

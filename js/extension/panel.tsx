@@ -1,6 +1,7 @@
 /**
- * The panel in DevTools: parts of the inspector (js/inspector), for one tab. Like the inspector it has the gateway's
- * feed. It first proves to the gateway that it knows the secret that the native host has given to the worker.
+ * The panel in DevTools: parts of the inspector (js/inspector), for one tab. Like the inspector it
+ * has the gateway's feed. It first proves to the gateway that it knows the secret that the native
+ * host has given to the worker.
  */
 import { render } from "preact";
 import { Reads, Resources, Tools, Values } from "../inspector/app.tsx";
@@ -35,7 +36,10 @@ function todo(page: Page | undefined): string {
   return "This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.";
 }
 
-/** The inspected tab's page: by the worker's name for the tab, or by its origin if the page connects by itself. */
+/**
+ * The inspected tab's page: by the worker's name for the tab, or by its origin if the page connects
+ * by itself.
+ */
 const pageOf = ({ pages }: Feed) =>
   pages.find(({ key }) => key.endsWith(` ${name}`)) ??
   pages.find((page) => page.transport !== "extension" && page.origin === here);

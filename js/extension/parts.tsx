@@ -1,4 +1,5 @@
-// Components of the popup and the options. Names that pages give are shown as text: never as markup, address or style.
+// Components of the popup and the options. Names that pages give are shown as text: never as
+// markup, address or style.
 import { count, size } from "../parts/text.ts";
 import type { Grant, What } from "./permissions.ts";
 import type { Shown, ShownPage, Request } from "./state.ts";
@@ -129,7 +130,10 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
   );
 }
 
-/** Everything that the tab's site shows. It can be allowed only after a look at what agents will read. */
+/**
+ * Everything that the tab's site shows. It can be allowed only after a look at what agents will
+ * read.
+ */
 export function Everything({ shown, tab, here, act }: { shown: Shown; tab: number; here: string; act: Do }) {
   const grant = shown.shows.find(({ origin }) => origin === here)?.grant;
   const { preview } = shown;

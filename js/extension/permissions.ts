@@ -1,8 +1,9 @@
 /**
- * The origins that the user has allowed, for good or until the browser ends: to let agents have what pages offer, and,
- * apart from that, all that they show. They are in the browser's storage for the extension, which pages cannot reach:
- * in `local`, or in `session`, which is in memory only. One switch stops all, and forgets nothing. Another keeps the
- * content scripts out of pages of other origins.
+ * The origins that the user has allowed, for good or until the browser ends: to let agents have
+ * what pages offer, and, apart from that, all that they show. They are in the browser's storage for
+ * the extension, which pages cannot reach: in `local`, or in `session`, which is in memory only.
+ * One switch stops all, and forgets nothing. Another keeps the content scripts out of pages of
+ * other origins.
  */
 export type Grant = "once" | "always";
 
@@ -17,8 +18,8 @@ export interface Grants {
 }
 
 /**
- * A switch of the user's: whether all is stopped, whether only pages of allowed origins have the content scripts, and
- * whether agents are told which tab is in front.
+ * A switch of the user's: whether all is stopped, whether only pages of allowed origins have the
+ * content scripts, and whether agents are told which tab is in front.
  */
 export type Switch = "stop" | "only" | "front";
 

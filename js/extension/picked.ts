@@ -1,7 +1,8 @@
 /**
- * The parts of pages that the user shares with agents, apart from all else that is granted: rules by the origin and the
- * part's name. They are in the browser's storage for the extension, which pages cannot reach, until the user forgets
- * them. Rules come from a document's process, so they are checked and bounded.
+ * The parts of pages that the user shares with agents, apart from all else that is granted: rules
+ * by the origin and the part's name. They are in the browser's storage for the extension, which
+ * pages cannot reach, until the user forgets them. Rules come from a document's process, so they
+ * are checked and bounded.
  */
 import type { Anchor } from "../shown/anchor.ts";
 import type { Part } from "../shown/part.ts";
@@ -38,8 +39,9 @@ function isAt({ path = "" }: Part, url: string): boolean {
 }
 
 /**
- * A view of the whole, or of a part. While the document has another address than the part's page, it answers as if the
- * part were not there, and tells nothing: the worker learns of a new address only afterwards.
+ * A view of the whole, or of a part. While the document has another address than the part's page,
+ * it answers as if the part were not there, and tells nothing: the worker learns of a new address
+ * only afterwards.
  */
 export function viewOn(page: Pick<Shown, "view">, changed: () => void, part?: Part): View {
   const isHere = () => !part || isAt(part, location.href);
@@ -78,7 +80,10 @@ export class Picked {
     return Object.hasOwn(named, name) ? named[name] : undefined;
   }
 
-  /** Adds a part. Returns false, and does nothing, if that is no name, or another part has it, or there are too many. */
+  /**
+   * Adds a part. Returns false, and does nothing, if that is no name, or another part has it, or
+   * there are too many.
+   */
   async add(origin: string, name: string, part: Part): Promise<boolean> {
     const named = this.kept[origin] ?? {};
     if (!isPartName(name) || Object.hasOwn(named, name) || Object.keys(named).length >= maxParts) return false;

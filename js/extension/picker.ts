@@ -1,7 +1,8 @@
 /**
- * dist/extension/pick.js: lets a person point at a part of the page, in the extension's isolated world. The browser runs
- * it for a click on "Share a part…", and not before. It adds nothing to the document, and takes the person's clicks and
- * keys from it until one click has picked a part, or Escape has ended it. A page's own events pick nothing.
+ * dist/extension/pick.js: lets a person point at a part of the page, in the extension's isolated
+ * world. The browser runs it for a click on "Share a part…", and not before. It adds nothing to the
+ * document, and takes the person's clicks and keys from it until one click has picked a part, or
+ * Escape has ended it. A page's own events pick nothing.
  */
 import { blocksAround, ruleOf, stepsTo } from "../shown/pick.ts";
 import { fromPicker } from "./messages.ts";

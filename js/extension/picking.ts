@@ -1,7 +1,8 @@
 /**
- * A person points at a part of the page in a tab, as the worker sees it: picker.ts runs there from the person's click in
- * the popup until a click on a part, or Escape. Its element is marked by a style of the user's, which adds nothing to
- * the document. What is picked is no agent's before the person has looked at it and shared it.
+ * A person points at a part of the page in a tab, as the worker sees it: picker.ts runs there from
+ * the person's click in the popup until a click on a part, or Escape. Its element is marked by a
+ * style of the user's, which adds nothing to the document. What is picked is no agent's before the
+ * person has looked at it and shared it.
  */
 import type { Part } from "../shown/part.ts";
 import { fromPicker } from "./messages.ts";

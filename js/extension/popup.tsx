@@ -1,4 +1,5 @@
-// The popup: the number of things that the page in front offers, what it shows, and the buttons to allow each.
+// The popup: the number of things that the page in front offers, what it shows, and the buttons to
+// allow each.
 import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
 import { Everything, Gateway, originOf, Sites, Switch } from "./parts.tsx";

@@ -1,4 +1,7 @@
-/** The browser's ports between the extension's scripts: who may open one, its end, and how much may come over it. */
+/**
+ * The browser's ports between the extension's scripts: who may open one, its end, and how much may
+ * come over it.
+ */
 
 /** Calls `closed` when the other end has closed a port. */
 export function onClosed(port: chrome.runtime.Port, closed: () => void): void {
@@ -9,8 +12,8 @@ export function onClosed(port: chrome.runtime.Port, closed: () => void): void {
 }
 
 /**
- * Serves ports of this name that the extension's scripts open in the top documents of tabs. `accept` says whether
- * somebody has asked for the port, which otherwise is closed.
+ * Serves ports of this name that the extension's scripts open in the top documents of tabs.
+ * `accept` says whether somebody has asked for the port, which otherwise is closed.
  */
 export function servePorts(
   name: string,
@@ -37,7 +40,10 @@ export class TokenBucket {
     this.tokens = burst;
   }
 
-  /** Takes tokens, and returns whether there were enough. The bounds of `shares` that use one bucket add up. */
+  /**
+   * Takes tokens, and returns whether there were enough. The bounds of `shares` that use one bucket
+   * add up.
+   */
   take(tokens = 1, shares = 1): boolean {
     const now = performance.now();
     const filled = this.tokens + ((now - this.filled) / 1000) * this.rate * shares;

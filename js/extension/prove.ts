@@ -1,7 +1,7 @@
 /**
- * The two ends of a WebSocket prove to each other that they know a secret, without sending it: the gateway first, so
- * that a program that has taken its port learns nothing. bridge/internal/proof describes it and is the other
- * side; the vectors in its folder test both.
+ * The two ends of a WebSocket prove to each other that they know a secret, without sending it: the
+ * gateway first, so that a program that has taken its port learns nothing. bridge/internal/proof
+ * describes it and is the other side; the vectors in its folder test both.
  */
 
 /** An open WebSocket: `next` resolves with the next text that comes. */
@@ -42,7 +42,10 @@ export async function answer(secret: string, where: string, client: string, serv
   return base64url(await crypto.subtle.sign("HMAC", key, words("client", where, client, server)));
 }
 
-/** Resolves when the gateway at `url` has proved that it knows the secret, and our proof has been sent. */
+/**
+ * Resolves when the gateway at `url` has proved that it knows the secret, and our proof has been
+ * sent.
+ */
 export async function prove(secret: string, url: string, { send, next }: Talk): Promise<void> {
   const ours = base64url(crypto.getRandomValues(new Uint8Array(32)));
   send(JSON.stringify({ type: "pagewire:hello", nonce: ours }));

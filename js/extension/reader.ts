@@ -1,14 +1,18 @@
 /**
- * dist/extension/shown.js: reads what a document shows, for the worker, in the extension's isolated world. The browser
- * runs it when an agent reads or watches the document, or the user looks at what agents would read, and not before. It
- * only reads, and does nothing without the worker. It never learns who asks.
+ * dist/extension/shown.js: reads what a document shows, for the worker, in the extension's isolated
+ * world. The browser runs it when an agent reads or watches the document, or the user looks at what
+ * agents would read, and not before. It only reads, and does nothing without the worker. It never
+ * learns who asks.
  */
 import { shown, type View } from "../shown/shown.ts";
 import { type FromReader, fromReader, type PartRef, type ToReader } from "./messages.ts";
 import { viewOn } from "./picked.ts";
 import { onClosed } from "./ports.ts";
 
-/** One for the document, however often this script runs in it: it remembers the passwords that a button has shown. */
+/**
+ * One for the document, however often this script runs in it: it remembers the passwords that a
+ * button has shown.
+ */
 const world = globalThis as { pagewireReader?: () => void };
 (world.pagewireReader ??= reader())();
 

@@ -1,10 +1,11 @@
 /**
- * dist/extension/relay.js: the content script between a document's page layer and the service worker. It is in a world
- * of its own, where the page's scripts cannot reach.
+ * dist/extension/relay.js: the content script between a document's page layer and the service
+ * worker. It is in a world of its own, where the page's scripts cannot reach.
  *
- * For a page that offers nothing it sends nothing, so it does not wake the worker. For others it wakes a worker that
- * the browser has suspended, and the page layer tells the new core its registrations. It never acts on the page's
- * messages, and does not bound them. The worker must, since an attacker in the page's process controls this script too.
+ * For a page that offers nothing it sends nothing, so it does not wake the worker. For others it
+ * wakes a worker that the browser has suspended, and the page layer tells the new core its
+ * registrations. It never acts on the page's messages, and does not bound them. The worker must,
+ * since an attacker in the page's process controls this script too.
  */
 import { frame, titles } from "../link/about.ts";
 import { reconnect } from "../link/reconnect.ts";
@@ -15,8 +16,8 @@ import { onClosed } from "./ports.ts";
 const longestPause = 15_000;
 
 const { port1: page, port2 } = new MessageChannel();
-// Synchronous, and before any script of the page: page.js, which is registered first, has taken the port when this
-// returns.
+// Synchronous, and before any script of the page: page.js, which is registered first, has taken the
+// port when this returns.
 const taken = !window.dispatchEvent(new MessageEvent(handover, { cancelable: true, ports: [port2] }));
 if (taken) relay();
 else page.close();
@@ -103,7 +104,8 @@ function relay(): void {
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", title.start);
   else title.start();
 
-  // The browser closes the port of a page that enters the back/forward cache. This ends the link and the port before.
+  // The browser closes the port of a page that enters the back/forward cache. This ends the link
+  // and the port before.
   window.addEventListener("pagehide", () => {
     away = true;
     hangUp();

@@ -1,6 +1,7 @@
 /**
- * What the extension itself reports to a gateway: short texts on the browser, at a pace. Transports treat a report as a
- * document that belongs to no page. This worker makes its frames. bridge/pages/socket/front.go and tabs.go take them.
+ * What the extension itself reports to a gateway: short texts on the browser, at a pace. Transports
+ * treat a report as a document that belongs to no page. This worker makes its frames.
+ * bridge/pages/socket/front.go and tabs.go take them.
  */
 import { linkVersion } from "../link/link.ts";
 import { shortTitle, TabFollower, urlWithin, webOrigin, withoutQuery } from "./tabs.ts";
@@ -65,7 +66,10 @@ abstract class Report extends TabFollower implements Linkable {
     this.updateSoon();
   }
 
-  /** Sends a report, after the link's hello with these facts. The same report is not sent twice, unless it is `again`. */
+  /**
+   * Sends a report, after the link's hello with these facts. The same report is not sent twice,
+   * unless it is `again`.
+   */
   protected send(events: LinkEvents, text: string, again = false, facts?: object): void {
     if (!this.on || !this.isFor(events) || (text === this.sent && !again)) return;
     const about = { epoch: this.kind, tab: this.name(0), frame: "", origin: this.origin, ...facts };
@@ -102,7 +106,8 @@ export class FrontTab extends Report {
       ...(windowId !== undefined && { window: name(windowId) }),
       ...(allowed && { title: shortTitle(title), url: urlWithin(origin, url) }),
     });
-    // A focused tab is reported again: the user may have looked at a tab of another browser meanwhile.
+    // A focused tab is reported again: the user may have looked at a tab of another browser
+    // meanwhile.
     this.send(events, text, focused, { browser: navigator.userAgent, profile: this.user.profile() });
   }
 }
@@ -112,11 +117,14 @@ const mostNamed = 200;
 const longest = 300;
 
 /**
- * The number of open tabs that offer agents nothing. Agents learn that there are some, and never which. The person's
- * own `pagewire ls` asks for titles and addresses, and only then do they leave the browser.
+ * The number of open tabs that offer agents nothing. Agents learn that there are some, and never
+ * which. The person's own `pagewire ls` asks for titles and addresses, and only then do they leave
+ * the browser.
  */
 export class TabCount extends Report {
-  /** `offers` reports whether agents may have something of a tab, and `target` is its key by CDP. */
+  /**
+   * `offers` reports whether agents may have something of a tab, and `target` is its key by CDP.
+   */
   constructor(private readonly user: { offers(tab: number): boolean; target(tab: number): string | undefined }) {
     super(Number.MAX_SAFE_INTEGER - 1, "tabs", 2000);
   }

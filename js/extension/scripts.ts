@@ -1,8 +1,9 @@
 /**
- * Registers the content scripts, page.js and then relay.js, for the pages where the user wants them. The manifest could
- * not: its scripts run in every page, and pages can see them.
+ * Registers the content scripts, page.js and then relay.js, for the pages where the user wants
+ * them. The manifest could not: its scripts run in every page, and pages can see them.
  *
- * The browser keeps registrations when it ends, and forgets them when the extension is updated: the worker calls
+ * The browser keeps registrations when it ends, and forgets them when the extension is updated: the
+ * worker calls
  * `registerScripts` whenever it starts.
  */
 const everywhere = ["http://*/*", "https://*/*"];
@@ -13,15 +14,18 @@ const scripts = (matches: string[]): chrome.scripting.RegisteredContentScript[] 
     return { id: name, js: [`${name}.js`], matches, allFrames: true, runAt: "document_start", world };
   });
 
-/** Firefox's patterns have no ports, and a pattern with a port matches nothing. There the scripts run at all ports. */
+/**
+ * Firefox's patterns have no ports, and a pattern with a port matches nothing. There the scripts
+ * run at all ports.
+ */
 const hasPorts = !chrome.runtime.getURL("").startsWith("moz-extension:");
 const patternOf = (origin: string) => `${hasPorts ? origin : origin.replace(/:\d+$/, "")}/*`;
 
 let last: Promise<void> = Promise.resolve();
 
 /**
- * Registers the scripts for pages of these origins, or for all pages. It counts for pages that load from now on. Each
- * call waits for the call before.
+ * Registers the scripts for pages of these origins, or for all pages. It counts for pages that load
+ * from now on. Each call waits for the call before.
  */
 export function registerScripts(origins: readonly string[] | undefined): Promise<void> {
   const wanted = origins ? [...new Set(origins.map(patternOf))] : everywhere;

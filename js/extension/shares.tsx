@@ -1,4 +1,5 @@
-// Components of the popup and the options for parts of pages. Their names are the user's, and their texts are shown as text.
+// Components of the popup and the options for parts of pages. Their names are the user's, and their
+// texts are shown as text.
 import { size } from "../parts/text.ts";
 import type { Do } from "./parts.tsx";
 import { isPartName } from "./picked.ts";
@@ -52,7 +53,10 @@ export function Parts({ shown, here, tab, act }: { shown: Shown; here?: string; 
   );
 }
 
-/** Parts of the tab's page: one is picked, looked at, named and then shared. `leave` lets the user see the page. */
+/**
+ * Parts of the tab's page: one is picked, looked at, named and then shared. `leave` lets the user
+ * see the page.
+ */
 export function Share(props: { shown: Shown; tab: number; here: string; act: Do; leave(): void }) {
   const { shown, tab, here, act, leave } = props;
   const picked = shown.picked?.tab === tab && shown.picked.origin === here ? shown.picked : undefined;

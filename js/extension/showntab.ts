@@ -1,10 +1,12 @@
 /**
- * What one tab shows, in the extension's service worker: the page's end of a link with the gateway, beside the
- * document's own. The document is no party to it. Nothing runs in a tab until an agent reads or watches it. Then the
- * browser runs reader.ts there, in a world where no script of the page is.
+ * What one tab shows, in the extension's service worker: the page's end of a link with the gateway,
+ * beside the document's own. The document is no party to it. Nothing runs in a tab until an agent
+ * reads or watches it. Then the browser runs reader.ts there, in a world where no script of the
+ * page is.
  *
- * The browser names the tab and the origin of a reader's port. A reader of another origin, or one that nobody asked for,
- * is refused: so the text of one site never goes for that of another. What a reader says is bounded, and passed on.
+ * The browser names the tab and the origin of a reader's port. A reader of another origin, or one
+ * that nobody asked for, is refused: so the text of one site never goes for that of another. What a
+ * reader says is bounded, and passed on.
  */
 import { Status } from "../link/link.ts";
 import type { Part } from "../shown/part.ts";
@@ -18,10 +20,15 @@ import type { Link, Linkable, LinkEvents, TabName } from "./transport.ts";
 /** The longest text of a look, in UTF-16 code units; the longest wait, in ms. */
 const maxText = 1 << 20;
 const longestWait = 60_000;
-/** The permitted messages of a reader a second, and at once, for each thing that is watched. It tells two changes a second. */
+/**
+ * The permitted messages of a reader a second, and at once, for each thing that is watched. It
+ * tells two changes a second.
+ */
 const rate = 20;
 const burst = 100;
-/** A connection counts as so many messages: after it the reader runs again, and is told all again. */
+/**
+ * A connection counts as so many messages: after it the reader runs again, and is told all again.
+ */
 const connection = 10;
 const tooMuch = "the reader of what a page shows tells too much";
 
@@ -60,7 +67,10 @@ export interface User {
   target(tab: number): string | undefined;
 }
 
-/** What one tab shows, while its document is of `origin`: a reload or a navigation within that is a change of text. */
+/**
+ * What one tab shows, while its document is of `origin`: a reload or a navigation within that is a
+ * change of text.
+ */
 export class ShownTab implements Linkable {
   readonly id = ++lastId;
   /** False once it is closed: then it has no link, no reader and no calls. */
@@ -70,13 +80,18 @@ export class ShownTab implements Linkable {
   private readonly epoch = crypto.randomUUID();
   /** The present link's; undefined between links. */
   private events: LinkEvents | undefined;
-  /** The port of the newest document's reader. All others are disconnected, and what they say is dropped. */
+  /**
+   * The port of the newest document's reader. All others are disconnected, and what they say is
+   * dropped.
+   */
   private reader: chrome.runtime.Port | undefined;
   /** Whether the browser was asked to run a reader, and has not answered. */
   private opening = false;
   /** Reads that have no answer, and what they asked for. A new reader is asked again. */
   private readonly calls = new Map<number, { ask: ToReader; done: (text?: string) => void }>();
-  /** The URIs that the link watches. The reader watches their parts: a new one is told all of them. */
+  /**
+   * The URIs that the link watches. The reader watches their parts: a new one is told all of them.
+   */
   private readonly watched = new Set<string>();
   /** What is for agents: everything or not, and parts. */
   private shared: { whole: boolean; parts: Parts } = { whole: true, parts: {} };
@@ -248,7 +263,10 @@ export class ShownTab implements Linkable {
     this.reader?.postMessage(message);
   }
 
-  /** Runs the reader in the tab's document, if that is still of the origin. The reader then connects. */
+  /**
+   * Runs the reader in the tab's document, if that is still of the origin. The reader then
+   * connects.
+   */
   private async open(): Promise<void> {
     if (this.opening || this.reader) return;
     this.opening = true;

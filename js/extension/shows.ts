@@ -1,6 +1,6 @@
 /**
- * The tabs of which agents may have something that they show: of the sites that the user has granted, and with the
- * user's parts.
+ * The tabs of which agents may have something that they show: of the sites that the user has
+ * granted, and with the user's parts.
  */
 import { fromReader, type PartRef } from "./messages.ts";
 import type { Picked } from "./picked.ts";
@@ -34,7 +34,10 @@ export class Shows extends TabFollower {
     return [...this.tabs.values()].filter(({ admitted }) => admitted);
   }
 
-  /** Serves the tabs of these sites, and the user's parts of others, from now on, and at once nothing else. */
+  /**
+   * Serves the tabs of these sites, and the user's parts of others, from now on, and at once
+   * nothing else.
+   */
   allow(whole: readonly string[], picked?: Pick<Picked, "at" | "origins">): void {
     this.whole = whole;
     this.picked = picked;

@@ -1,8 +1,9 @@
 /**
- * The transport by WebSocket, for a browser without the native host: one connection with a `pagewire serve` on this
- * machine for each document. It is the transport of a page with data-gateway (js/page/gateway/gateway.ts), but here the gateway
- * trusts the extension's facts about the document, because both ends first prove that they know a secret. The extension
- * has it from the native host, and does not connect without it. The other side is bridge/pages/socket.
+ * The transport by WebSocket, for a browser without the native host: one connection with a
+ * `pagewire serve` on this machine for each document. It is the transport of a page with
+ * data-gateway (js/page/gateway/gateway.ts), but here the gateway trusts the extension's facts
+ * about the document, because both ends first prove that they know a secret. The extension has it
+ * from the native host, and does not connect without it. The other side is bridge/pages/socket.
  */
 import { reconnect } from "../link/reconnect.ts";
 import { prove } from "./prove.ts";
@@ -17,7 +18,10 @@ import {
   tooMuch,
 } from "./transport.ts";
 
-/** The longest pause, in ms. It is also the pause after a failed proof, which would fail again a moment later. */
+/**
+ * The longest pause, in ms. It is also the pause after a failed proof, which would fail again a
+ * moment later.
+ */
 const longestPause = 10_000;
 /** The browser suspends a worker that has sent nothing for 30 s. */
 const aliveEvery = 20_000;

@@ -1,4 +1,7 @@
-/** The messages between the extension's own pages and its worker, over a port named "pagewire.panel". */
+/**
+ * The messages between the extension's own pages and its worker, over a port named
+ * "pagewire.panel".
+ */
 import { reconnect } from "../link/reconnect.ts";
 import { fromPanel } from "./messages.ts";
 import type { Grant, Permissions, Switch, What } from "./permissions.ts";
@@ -12,13 +15,15 @@ export interface Shown {
   /** The sites that the user shows to agents, whatever they offer. */
   readonly shows: readonly Site[];
   /**
-   * What agents would read of the tab, or of its part, for the popup that has asked. `text` is missing if it cannot be
-   * read.
+   * What agents would read of the tab, or of its part, for the popup that has asked. `text` is
+   * missing if it cannot be read.
    */
   readonly preview?: { readonly tab: number; readonly origin: string; readonly part?: string; readonly text?: string };
   /** The parts that the user shares. */
   readonly parts: readonly { readonly origin: string; readonly name: string }[];
-  /** Where the user has picked a part that is not shared yet, and the name of this pick in previews. */
+  /**
+   * Where the user has picked a part that is not shared yet, and the name of this pick in previews.
+   */
   readonly picked: { readonly tab: number; readonly origin: string; readonly name: string } | null;
   readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
@@ -60,7 +65,10 @@ export type Request =
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 1_000;
 
-/** Connects with the worker, and again after the browser has suspended it. The result sends a request. */
+/**
+ * Connects with the worker, and again after the browser has suspended it. The result sends a
+ * request.
+ */
 export function follow(changed: (shown: Shown) => void): (what: Request) => void {
   let port: chrome.runtime.Port | undefined;
   let shown: Shown;

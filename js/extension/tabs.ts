@@ -1,6 +1,6 @@
 /**
- * What the worker knows of the browser's tabs: what of a tab's title and address may leave the browser, the tab's name
- * and key at a gateway, and when to look at the tabs again.
+ * What the worker knows of the browser's tabs: what of a tab's title and address may leave the
+ * browser, the tab's name and key at a gateway, and when to look at the tabs again.
  */
 import type { Target } from "./messages.ts";
 import type { TabName } from "./transport.ts";
@@ -18,7 +18,10 @@ export const urlWithin = (origin: string, url: string) =>
   url.startsWith(origin + "/") && url.length <= maxURL ? url : origin + "/";
 export const withoutQuery = (url: string) => url.replace(/[?#].*/s, "");
 
-/** The names of tabs and windows in this run of the browser: other runs give the same numbers to other tabs. */
+/**
+ * The names of tabs and windows in this run of the browser: other runs give the same numbers to
+ * other tabs.
+ */
 export async function tabNames(): Promise<TabName> {
   let { run } = await chrome.storage.session.get("run");
   if (typeof run !== "string") await chrome.storage.session.set({ run: (run = crypto.randomUUID()) });
@@ -26,9 +29,10 @@ export async function tabNames(): Promise<TabName> {
 }
 
 /**
- * The keys by which a gateway knows the browser's tabs by CDP, if one is attached to it: what the extension shows of a
- * tab is then in the same tab at the gateway. The gateway says them in the extension's world of each document
- * (bridge/pages/cdp/tabs.go), where no script of a page is. They end with the browser.
+ * The keys by which a gateway knows the browser's tabs by CDP, if one is attached to it: what the
+ * extension shows of a tab is then in the same tab at the gateway. The gateway says them in the
+ * extension's world of each document (bridge/pages/cdp/tabs.go), where no script of a page is. They
+ * end with the browser.
  */
 export class Targets {
   /** Tab to key. The browser's session storage has the same, for the next worker. */
@@ -63,8 +67,8 @@ interface BrowserEvent {
 }
 
 /**
- * Who keeps something in line with the browser's tabs. The browser's events lead to an update, and wake a suspended
- * worker, which updates when it starts.
+ * Who keeps something in line with the browser's tabs. The browser's events lead to an update, and
+ * wake a suspended worker, which updates when it starts.
  */
 export abstract class TabFollower {
   /** Whether the browser's events are listened to. */
@@ -80,7 +84,10 @@ export abstract class TabFollower {
   /** The browser's events after which something may be different. */
   protected abstract causes(): BrowserEvent[];
 
-  /** Looks at the browser, and acts on what is different. It may reject: a tab has gone, and another event follows. */
+  /**
+   * Looks at the browser, and acts on what is different. It may reject: a tab has gone, and another
+   * event follows.
+   */
   protected abstract update(): Promise<void>;
 
   follow(on: boolean): void {

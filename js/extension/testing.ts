@@ -1,4 +1,7 @@
-/** The inner functions that js/test/extension/ tests; bundled to dist/test/extension.mjs, never shipped. */
+/**
+ * The inner functions that js/test/extension/ tests; bundled to dist/test/extension.mjs, never
+ * shipped.
+ */
 export { documents as keep, Live } from "./documents.ts";
 export { documents } from "./worker.ts";
 export { nativeMessaging } from "./nativemessaging.ts";

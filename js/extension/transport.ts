@@ -1,8 +1,10 @@
 /**
- * A transport to the gateway: it passes the frames of the documents that it serves, while the document and a gateway
- * are there. nativemessaging.ts and socket.ts are the two transports.
+ * A transport to the gateway: it passes the frames of the documents that it serves, while the
+ * document and a gateway are there. nativemessaging.ts and socket.ts are the two transports.
  */
-/** The state of a transport: connected, looking for a gateway, or without one for the reason `why`. */
+/**
+ * The state of a transport: connected, looking for a gateway, or without one for the reason `why`.
+ */
 export interface State {
   readonly transport: "native messaging" | "WebSocket";
   readonly connected: boolean;
@@ -13,7 +15,10 @@ export interface State {
 export interface LinkEvents {
   /** Takes a frame of the page. */
   frame(text: string): void;
-  /** The document or the user has ended the link. If the user has, the document is no longer admitted. */
+  /**
+   * The document or the user has ended the link. If the user has, the document is no longer
+   * admitted.
+   */
   closed(reason: string): void;
 }
 
@@ -27,13 +32,19 @@ export interface Link {
   refuse(why: string): void;
 }
 
-/** What a transport serves: a document (documents.ts), what a tab shows (shows.ts), or a report (reports.ts). */
+/**
+ * What a transport serves: a document (documents.ts), what a tab shows (shows.ts), or a report
+ * (reports.ts).
+ */
 export interface Linkable {
   /** Unlike that of any other. */
   readonly id: number;
   readonly origin: string;
   readonly admitted: boolean;
-  /** Begins a link, and ends the one before. `name` makes the names of the tab and its window. Throws unless admitted. */
+  /**
+   * Begins a link, and ends the one before. `name` makes the names of the tab and its window.
+   * Throws unless admitted.
+   */
   link(name: TabName, events: LinkEvents): Link;
   /** Keeps the browser from suspending the worker, by an event or a call of its own. */
   keepAlive(): void;
@@ -47,8 +58,8 @@ export interface Transport {
 }
 
 /**
- * The name of a tab, or of a window, at the gateway. It stays the same after a reload and after the worker was
- * suspended, but not after the browser has ended.
+ * The name of a tab, or of a window, at the gateway. It stays the same after a reload and after the
+ * worker was suspended, but not after the browser has ended.
  */
 export type TabName = (id: number) => string;
 
@@ -68,10 +79,16 @@ export function follow<S>(
   for (const document of documents) if (!served.has(document.id)) served.set(document.id, add(document));
 }
 
-/** The link's last frame for a document that will not come back. Without it the gateway waits for the document. */
+/**
+ * The link's last frame for a document that will not come back. Without it the gateway waits for
+ * the document.
+ */
 export const farewell = '[["bye",true]]';
 
-/** The most that may wait for the gateway, in UTF-16 code units: of one document (several answers), and of all. */
+/**
+ * The most that may wait for the gateway, in UTF-16 code units: of one document (several answers),
+ * and of all.
+ */
 const maxWaiting = 40 << 20;
 const maxWaitingAll = 128 << 20;
 /** The length that a document may always have waiting. */

@@ -1,10 +1,11 @@
 /**
- * The module `pagewire/extension/worker`, for extensions with agents of their own: the documents of the tabs
- * (documents.ts), and a core for each document that the extension opens a session with. Pagewire's own extension does
- * not use it: its core is the gateway.
+ * The module `pagewire/extension/worker`, for extensions with agents of their own: the documents of
+ * the tabs (documents.ts), and a core for each document that the extension opens a session with.
+ * Pagewire's own extension does not use it: its core is the gateway.
  *
- * The core is at the other end of the document's link, in the place of bridge/link. Only the extension opens its ports,
- * never the page. A frame that breaks the link's rules ends the document, with every session.
+ * The core is at the other end of the document's link, in the place of bridge/link. Only the
+ * extension opens its ports, never the page. A frame that breaks the link's rules ends the
+ * document, with every session.
  */
 import { attach } from "../core/edge.ts";
 import { compile } from "../core/compile.ts";
@@ -14,7 +15,10 @@ import type { Carrier, Document, Documents, Options, Session } from "../extensio
 import { documents as keep, Live } from "./documents.ts";
 import type { Link } from "./transport.ts";
 
-/** How long a session waits for the page's registrations, in ms: so that its first list is not empty. */
+/**
+ * How long a session waits for the page's registrations, in ms: so that its first list is not
+ * empty.
+ */
 const patience = 1_000;
 /** The pause between the death of a core and the end of its document, in ms. */
 const afterDeath = 2_000;
@@ -224,7 +228,8 @@ class DocumentCore implements PortSource {
     const call = this.calls.get(Number(id));
     if (!call || call.held !== undefined) return; // it has been ended, or answered
     if (!call.tool) this.setRevision(call.uri, Number(revision));
-    // The answer gets a tool's result without its braces. Text that is not JSON breaks only the answer of this page.
+    // The answer gets a tool's result without its braces. Text that is not JSON breaks only the
+    // answer of this page.
     call.held = call.tool ? frame.slice(head.length + 1, -1) : frame.slice(head.length);
     core.complete(Number(id), Status.ok, Number(revision), call.held.length, "");
   }
@@ -234,7 +239,10 @@ class DocumentCore implements PortSource {
     this.revisions.set(uri, revision);
   }
 
-  /** Passes a change on. The answer to `watched` is a change only if it is newer than the contents that were read. */
+  /**
+   * Passes a change on. The answer to `watched` is a change only if it is newer than the contents
+   * that were read.
+   */
   private touch(core: PortCore, uri: string, revision: number): void {
     const before = this.revisions.get(uri);
     this.setRevision(uri, revision);

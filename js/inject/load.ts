@@ -1,6 +1,6 @@
 /**
- * Replaces js/page/early/load.ts in dist/pagewire.inject.js, which contains the late part: nothing is fetched. It has no core
- * for agents in the page.
+ * Replaces js/page/early/load.ts in dist/pagewire.inject.js, which contains the late part: nothing
+ * is fetched. It has no core for agents in the page.
  */
 import { arrive } from "../page/late/late.ts";
 

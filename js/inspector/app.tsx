@@ -366,7 +366,8 @@ export function Tools({ feed, tab }: { feed: Feed; tab: number }) {
   );
 }
 
-// asked is the URI that an agent's message reads, by a method of MCP or one of our tools. The text may be clipped.
+// asked is the URI that an agent's message reads, by a method of MCP or one of our tools. The text
+// may be clipped.
 function asked(text: string) {
   const head = text.slice(0, 2000);
   if (!/"method":\s*"resources\/read"|"name":\s*"read_page_resource"/.test(head)) return undefined;

@@ -1,8 +1,8 @@
-// The gateway's messages, and the state that is made of them. bridge/desktop/inspect/feed.go describes the messages,
-// and bridge/gateway/observe.go the snapshots and events in them.
+// The gateway's messages, and the state that is made of them. bridge/desktop/inspect/feed.go
+// describes the messages, and bridge/gateway/observe.go the snapshots and events in them.
 //
-// All state is bounded: the log to `logSize` entries, each series to `seconds` samples, values to the open resources.
-// Strings of pages are only ever shown as text.
+// All state is bounded: the log to `logSize` entries, each series to `seconds` samples, values to
+// the open resources. Strings of pages are only ever shown as text.
 
 import { reconnect } from "../link/reconnect.ts";
 import type { Entry, Way } from "../parts/parts.tsx";
@@ -106,7 +106,8 @@ export class Series {
   y: number[] = new Array(seconds).fill(0);
   private last: number | undefined;
 
-  // count adds the growth of a total since the last call. A total that shrinks is another gateway's, and counts as 0.
+  // count adds the growth of a total since the last call. A total that shrinks is another
+  // gateway's, and counts as 0.
   count(total: number) {
     const grown = this.last === undefined ? 0 : Math.max(0, total - this.last);
     this.last = total;
@@ -171,8 +172,8 @@ export class Feed {
   private entries = 0;
   private scheduled = false;
 
-  // changed is called at most once per frame. introduce is called first on each connection with url; if it throws, the
-  // feed is given up.
+  // changed is called at most once per frame. introduce is called first on each connection with
+  // url; if it throws, the feed is given up.
   constructor(
     private readonly url: string,
     private readonly changed: () => void,

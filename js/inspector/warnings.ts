@@ -1,7 +1,9 @@
 // Warnings for a page's author about a resource or tool, before an agent uses it.
 import type { Open, Resource, Tool } from "./feed.ts";
 
-/** More JSON than a model can make use of, in bytes; more changes in a second than one can follow. */
+/**
+ * More JSON than a model can make use of, in bytes; more changes in a second than one can follow.
+ */
 const muchJSON = 2 << 20;
 const manyChanges = 50;
 

@@ -1,12 +1,14 @@
 /**
- * A core elsewhere: the page's side of the link as text frames, over any transport. bridge/link/LINK.md describes the
- * link; its other side is package link.
+ * A core elsewhere: the page's side of the link as text frames, over any transport.
+ * bridge/link/LINK.md describes the link; its other side is package link.
  *
- * What travels: frames. The calls of a turn go together at its end; contents go at once, after all earlier calls.
- * Answers: the core answers each frame within 10 ms; a core that is silent for `patience` is dead. Touches wait for
- * that answer, so that endless notifications fill no buffer. On close: `receive(null)`, or `stop`.
+ * What travels: frames. The calls of a turn go together at its end; contents go at once, after all
+ * earlier calls. Answers: the core answers each frame within 10 ms; a core that is silent for
+ * `patience` is dead. Touches wait for that answer, so that endless notifications fill no buffer.
+ * On close: `receive(null)`, or `stop`.
  *
- * It never waits, and looks into no call: it keeps at most one touch a URI, and the calls of this turn.
+ * It never waits, and looks into no call: it keeps at most one touch a URI, and the calls of this
+ * turn.
  */
 import { microtask, SafeMap, stringify } from "../page/common/intrinsics.ts";
 import { later, lateAfter, lateness } from "./lateness.ts";
@@ -46,8 +48,9 @@ const patience = 10_000;
 const { setTimeout, clearTimeout } = globalThis;
 
 /**
- * Begins a link. `post` carries frames to the core, at once or, if `slow`, in a later task; `welcomed` is called with
- * the facts of its hello. While `frozen`, a frame of the core can come although the page runs no tasks.
+ * Begins a link. `post` carries frames to the core, at once or, if `slow`, in a later task;
+ * `welcomed` is called with the facts of its hello. While `frozen`, a frame of the core can come
+ * although the page runs no tasks.
  */
 export function channel(
   page: Source,
@@ -64,7 +67,10 @@ export function channel(
   let flushing = false;
   const { now, heard, late, known } = lateness();
   const hello = now();
-  /** The calls for which the core was asked whether to start them: when, and how late the answer may come, in ms. */
+  /**
+   * The calls for which the core was asked whether to start them: when, and how late the answer may
+   * come, in ms.
+   */
   const asked = new SafeMap<number, { readonly at: typeof hello; readonly most: number }>();
 
   const send = (frame: string) => {
@@ -99,7 +105,10 @@ export function channel(
     flushSoon();
   };
 
-  /** Starts a call that the core has sent, or allowed, at its time `sent`, or asks if that is longer ago than `most`. */
+  /**
+   * Starts a call that the core has sent, or allowed, at its time `sent`, or asks if that is longer
+   * ago than `most`.
+   */
   const start = (id: number, sent: number | undefined, most = lateAfter, next = lateAfter) => {
     if (!known()) return page.start(id);
     const begin = () => {
@@ -113,12 +122,16 @@ export function channel(
       flush();
       later(() => live && page.start(id));
     };
-    // A debugger's message comes at a breakpoint too, and in a frozen page. The one runs no microtasks, the other no tasks.
+    // A debugger's message comes at a breakpoint too, and in a frozen page. The one runs no
+    // microtasks, the other no tasks.
     if (frozen?.()) later(begin);
     else microtask(begin);
   };
 
-  /** Performs one call of the core. An unknown name means that the other end is not a core of Pagewire. */
+  /**
+   * Performs one call of the core. An unknown name means that the other end is not a core of
+   * Pagewire.
+   */
   const perform = (call: Call): void => {
     // Not by destructuring: a page can have patched the iterator of arrays.
     const name = call[0] as string;
@@ -137,7 +150,8 @@ export function channel(
         asked.delete(a);
         if (!question) return;
         heard(question.at, b);
-        // The page may have stood still once more. If it is the network that is slow, a later question gets through.
+        // The page may have stood still once more. If it is the network that is slow, a later
+        // question gets through.
         return start(a, b, question.most, 2 * question.most);
       }
       case "end":

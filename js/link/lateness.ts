@@ -1,8 +1,9 @@
 /**
- * Whether a call of the core came late: the page's side of link.Lateness in bridge/link/late.go, which relays use.
+ * Whether a call of the core came late: the page's side of link.Lateness in bridge/link/late.go,
+ * which relays use.
  *
- * The two clocks are not set by each other. The page keeps when it has sent something, and the core's time in the
- * answer: so much time has passed since then at most, on both sides.
+ * The two clocks are not set by each other. The page keeps when it has sent something, and the
+ * core's time in the answer: so much time has passed since then at most, on both sides.
  */
 
 /** The age above which a call is late, in ms. */
@@ -27,7 +28,10 @@ export function lateness() {
       base = sent;
       core = at;
     },
-    /** Whether a call may be older than `most`, that the core has sent at its time `sent`: 0 is late always. */
+    /**
+     * Whether a call may be older than `most`, that the core has sent at its time `sent`: 0 is late
+     * always.
+     */
     late(sent: number | undefined, most = lateAfter): boolean {
       // The core is older, and does not know `starting`.
       if (!base || sent === undefined) return false;
@@ -43,7 +47,10 @@ export function lateness() {
   };
 }
 
-/** What waits for its task. One port serves all, made here: to make one takes longer than the task, and much stack. */
+/**
+ * What waits for its task. One port serves all, made here: to make one takes longer than the task,
+ * and much stack.
+ */
 const jobs = { __proto__: null } as unknown as Record<number, () => void>;
 let first = 0;
 let next = 0;
@@ -62,7 +69,10 @@ if (ours)
   };
 ours?.unref?.();
 
-/** Calls f in a later task, behind the messages that wait now. Throws, and does nothing, if the stack is full. */
+/**
+ * Calls f in a later task, behind the messages that wait now. Throws, and does nothing, if the
+ * stack is full.
+ */
 export function later(f: () => void): void {
   if (!channel) return void setTimeout(f);
   // First: with a full stack it throws, and a job without a message would run in place of the next.

@@ -1,9 +1,10 @@
 /**
- * The one reconnect loop, for each connection that can be lost: to the page's gateway, to the extension's worker,
- * native host and gateway, and of the inspector's feed.
+ * The one reconnect loop, for each connection that can be lost: to the page's gateway, to the
+ * extension's worker, native host and gateway, and of the inspector's feed.
  *
- * After a connection that lasted, the first attempt is made at once, or within a time; each further one waits twice as
- * long as the one before, up to a bound. The loop does not connect itself: it calls `connect`.
+ * After a connection that lasted, the first attempt is made at once, or within a time; each further
+ * one waits twice as long as the one before, up to a bound. The loop does not connect itself: it
+ * calls `connect`.
  */
 
 // The page may patch its own.
@@ -12,10 +13,16 @@ const { min, random } = Math;
 
 /** The first pause, in ms. */
 const firstPause = 100;
-/** A shorter connection, in ms, counts as a failure: otherwise connections that break at once would have no pauses. */
+/**
+ * A shorter connection, in ms, counts as a failure: otherwise connections that break at once would
+ * have no pauses.
+ */
 const minLife = 2_000;
 
-/** A pause, a quarter more or less, so that the clients of a gateway that has ended do not all come back at once. */
+/**
+ * A pause, a quarter more or less, so that the clients of a gateway that has ended do not all come
+ * back at once.
+ */
 export const backoff = (first: number, failures: number, longest: number): number =>
   min(longest, first * 2 ** failures) * (0.75 + random() / 2);
 
@@ -32,8 +39,8 @@ export function reconnect(connect: () => void, longest: (failures: number) => nu
       opened = Date.now();
     },
     /**
-     * Connects again, after `pause` ms if that is given. Otherwise, the first attempt comes `within` so many ms.
-     * Returns the number of failures in a row.
+     * Connects again, after `pause` ms if that is given. Otherwise, the first attempt comes
+     * `within` so many ms. Returns the number of failures in a row.
      */
     again(pause?: number, within = 0): number {
       stop();

@@ -1,5 +1,5 @@
-// The parts of which the inspector, the panel in DevTools and the demos' agent are made. What pages and agents say is shown
-// as text: never as markup, address or style.
+// The parts of which the inspector, the panel in DevTools and the demos' agent are made. What pages
+// and agents say is shown as text: never as markup, address or style.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { type Props, Rows } from "./rows.tsx";
@@ -7,7 +7,10 @@ import { clock, pretty, size, type Shown, what } from "./text.ts";
 
 type Defaults = "label" | "height" | "selected" | "select";
 
-/** A list under its title, which is also its default label. By default a row has two lines and cannot be selected. */
+/**
+ * A list under its title, which is also its default label. By default a row has two lines and
+ * cannot be selected.
+ */
 export function List<T>(list: Omit<Props<T>, Defaults> & Partial<Props<T>> & { title: string }) {
   return (
     <>
@@ -19,7 +22,9 @@ export function List<T>(list: Omit<Props<T>, Defaults> & Partial<Props<T>> & { t
   );
 }
 
-/** A URI, of which only the end is shown where there is no room: the URIs of a page differ there. */
+/**
+ * A URI, of which only the end is shown where there is no room: the URIs of a page differ there.
+ */
 export const Uri = ({ uri }: { uri: string }) => (
   <span class="text uri" title={uri}>
     <bdi>{uri}</bdi>

@@ -5,7 +5,8 @@ export interface Props<T> {
   id: string;
   label: string;
   items: readonly T[];
-  // height of every row in px. It is the same for all, so that the visible rows are cheap to compute.
+  // height of every row in px. It is the same for all, so that the visible rows are cheap to
+  // compute.
   height: number;
   keyOf: (item: T) => string | number;
   selected: (item: T) => boolean;
@@ -17,8 +18,8 @@ export interface Props<T> {
   empty: string;
 }
 
-// Rows is a list of any length. Only its visible rows are in the document. It is a listbox: the arrow keys, Home,
-// End and the page keys move, Enter and Space select.
+// Rows is a list of any length. Only its visible rows are in the document. It is a listbox: the
+// arrow keys, Home, End and the page keys move, Enter and Space select.
 export function Rows<T>(props: Props<T>) {
   const { id, label, items, height, keyOf, selected, select, children, multiple, follow, empty } = props;
   const box = useRef<HTMLDivElement>(null);

@@ -1,5 +1,5 @@
-// Puts what pages and agents say into words and lines for people: numbers, the difference of two texts, JSON broken into
-// lines, the name of a message.
+// Puts what pages and agents say into words and lines for people: numbers, the difference of two
+// texts, JSON broken into lines, the name of a message.
 
 export const number = new Intl.NumberFormat("en");
 
@@ -16,7 +16,9 @@ export function clock(at: number): string {
   return d.toTimeString().slice(0, 8) + "." + String(d.getMilliseconds()).padStart(3, "0");
 }
 
-/** Names a message, or the calls in a link's frame. The text may be clipped, so it is not parsed. */
+/**
+ * Names a message, or the calls in a link's frame. The text may be clipped, so it is not parsed.
+ */
 export function what(text: string): string {
   const head = text.slice(0, 300);
   if (head.startsWith("=")) return `contents #${/\d+/.exec(head)?.[0]}`;
@@ -30,7 +32,10 @@ export function what(text: string): string {
   return id === undefined ? kind : `${kind} #${id}`;
 }
 
-/** The text of a resource, as people see it: JSON in lines, and the part that is new since the last change. */
+/**
+ * The text of a resource, as people see it: JSON in lines, and the part that is new since the last
+ * change.
+ */
 export class Shown {
   text = "";
   mark = { from: 0, to: 0 };
@@ -51,8 +56,8 @@ export class Shown {
 const token = /[-+]?[\p{L}\p{M}\p{N}_]+(?:(?:[.'’-]|,(?=\d{3}(?!\d)))[\p{L}\p{M}\p{N}_]+)*|./gsu;
 
 /**
- * The difference of two texts: the shortest middle of `now`, in whole words and numbers. The rest of `now` is a
- * beginning and an end of `before`.
+ * The difference of two texts: the shortest middle of `now`, in whole words and numbers. The rest
+ * of `now` is a beginning and an end of `before`.
  */
 export function changed(before: string, now: string): { from: number; to: number } {
   const [a, b] = [before.match(token) ?? [], now.match(token) ?? []];

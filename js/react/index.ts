@@ -1,9 +1,10 @@
 /**
- * dist/npm/react.js: `useResource`, which offers a component's value to agents while the component is mounted.
+ * dist/npm/react.js: `useResource`, which offers a component's value to agents while the component
+ * is mounted.
  *
- * Everything happens in effects. A render touches nothing outside React, so it may run on a server, be repeated
- * (StrictMode) or be thrown away. Effects come in pairs, so mounting and unmounting (StrictMode, hot reload, Activity)
- * leaves one registration or none.
+ * Everything happens in effects. A render touches nothing outside React, so it may run on a server,
+ * be repeated (StrictMode) or be thrown away. Effects come in pairs, so mounting and unmounting
+ * (StrictMode, hot reload, Activity) leaves one registration or none.
  */
 import { useEffect, useMemo, useRef } from "react";
 import type { ResourceDescriptor, useResource as Hook } from "../react.d.ts";
@@ -22,8 +23,8 @@ export const useResource: typeof Hook = ({ read, schema, ...rest }: ResourceDesc
   const latest = useRef({ descriptor, read, schema, value });
   const offered = useRef<Offer>(undefined);
 
-  // This effect comes first. If both run, the other one has cleaned up already, so no change is announced for a
-  // resource that is about to be registered again.
+  // This effect comes first. If both run, the other one has cleaned up already, so no change is
+  // announced for a resource that is about to be registered again.
   useEffect(() => {
     const changed = !Object.is(latest.current.value, value);
     latest.current = { descriptor, read, schema, value };

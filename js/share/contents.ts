@@ -1,11 +1,13 @@
 /**
- * The contents of an element: a form's fields, a table's rows, a field's value, or the text of any other element.
+ * The contents of an element: a form's fields, a table's rows, a field's value, or the text of any
+ * other element.
  *
- * A person sees the same there, but the contents lack passwords, card numbers, one-time codes, files, hidden fields,
- * and anything in `data-resource-private`. Passwords are remembered: a button that shows a password makes its field a
- * text field, which stays secret.
+ * A person sees the same there, but the contents lack passwords, card numbers, one-time codes,
+ * files, hidden fields, and anything in `data-resource-private`. Passwords are remembered: a button
+ * that shows a password makes its field a text field, which stays secret.
  *
- * Methods are called on prototypes: in a form, a field's name hides the form's own member of that name.
+ * Methods are called on prototypes: in a form, a field's name hides the form's own member of that
+ * name.
  */
 
 import { type Field, hasDots, isPrivate, isSecret, privately, remember } from "./secrets.ts";
@@ -16,7 +18,10 @@ export const all = (within: Element, selector: string): Iterable<Element> =>
 export const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
   Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements")!.get!.call(form);
 
-/** Node.contains, by the prototype: named fields hide members of their form, and named elements those of the document. */
+/**
+ * Node.contains, by the prototype: named fields hide members of their form, and named elements
+ * those of the document.
+ */
 export const holds = (outer: Node, inner: Node): boolean => Node.prototype.contains.call(outer, inner);
 const member = (element: Element, name: string) =>
   Reflect.get((element instanceof HTMLElement ? HTMLElement : Element).prototype, name, element);
@@ -49,7 +54,10 @@ export function rememberAll(element: Element): void {
     if (isField(field) && field.type === "password") remember(field);
 }
 
-/** A form's values as a submission would have them: a list if a name has several values, or may have. */
+/**
+ * A form's values as a submission would have them: a list if a name has several values, or may
+ * have.
+ */
 function valuesOf(form: HTMLFormElement): object {
   const values = new Map<string, unknown>();
   rememberAll(form);
@@ -85,7 +93,10 @@ function entriesOf(field: Field): unknown[] {
   }
 }
 
-/** The visible rows of a table's bodies: objects by the names in its header, or lists if it has no header. */
+/**
+ * The visible rows of a table's bodies: objects by the names in its header, or lists if it has no
+ * header.
+ */
 function rowsOf(table: HTMLTableElement): unknown[] {
   const rows = Array.from(table.tBodies, (body) => gridOf(body.rows)).flat();
   const head = table.tHead?.rows.length ? gridOf(table.tHead.rows).at(-1) : headIn(rows);
@@ -102,7 +113,10 @@ function rowsOf(table: HTMLTableElement): unknown[] {
     });
 }
 
-/** The name of a column, with its number added if an earlier column has that name; the number alone without a name. */
+/**
+ * The name of a column, with its number added if an earlier column has that name; the number alone
+ * without a name.
+ */
 const nameOf = (names: string[], x: number): string =>
   names[x] && names.indexOf(names[x]!) === x ? names[x]! : `${names[x] ?? ""} ${x + 1}`.trim();
 
@@ -112,7 +126,9 @@ interface Row {
   cells: HTMLTableCellElement[];
 }
 
-/** The first row of a table without <thead>, if it has only headers: then it is not a row of data. */
+/**
+ * The first row of a table without <thead>, if it has only headers: then it is not a row of data.
+ */
 const headIn = (rows: Row[]): Row | undefined =>
   rows[0]?.cells[0] && rows[0].cells.every((cell) => cell.tagName === "TH") ? rows.shift() : undefined;
 
@@ -139,7 +155,8 @@ function isShown(element: Element): boolean {
 const apart = `[${privately}],input,select,textarea,script,style,noscript`;
 
 /**
- * Whether the browser has left the layout of an element for later, because it is off the screen and its parent has
+ * Whether the browser has left the layout of an element for later, because it is off the screen and
+ * its parent has
  * `content-visibility: auto`. Scrolling shows it, but an innerText around it lacks it.
  */
 function isLeftForLater(element: Element): boolean {
@@ -148,8 +165,9 @@ function isLeftForLater(element: Element): boolean {
 }
 
 /**
- * The text that a person sees in an element. The browser's innerText respects styles, lines and white space, but not
- * private elements, and lacks parts without layout. So it is used for each part that has neither.
+ * The text that a person sees in an element. The browser's innerText respects styles, lines and
+ * white space, but not private elements, and lacks parts without layout. So it is used for each
+ * part that has neither.
  */
 export function textOf(element: HTMLElement): string {
   if (isPrivate(element) || hasDots(element)) return "";

@@ -1,11 +1,12 @@
 /**
- * dist/pagewire.elements.js: resources without a script of the page's own. Each element with `data-resource` is offered
- * to agents while it is in the document. Its URI is the attribute's value, which may be a path. Likewise each form with
+ * dist/pagewire.elements.js: resources without a script of the page's own. Each element with
+ * `data-resource` is offered to agents while it is in the document. Its URI is the attribute's
+ * value, which may be a path. Likewise each form with
  * `toolname` is a tool (formtools.ts).
  *
- * An observer of the document sees elements that come and go. It looks at the added nodes, never at the whole document:
- * the cost is in proportion to the changes. Each offered element has an observer of its own for its contents. No text
- * is made until an agent reads.
+ * An observer of the document sees elements that come and go. It looks at the added nodes, never at
+ * the whole document: the cost is in proportion to the changes. Each offered element has an
+ * observer of its own for its contents. No text is made until an agent reads.
  *
  * It does not see values that scripts set without an event, nor elements in shadow trees.
  */
@@ -22,7 +23,10 @@ const described = [named, `${named}-name`, `${named}-description`, `${named}-typ
 const looks = ["hidden", "open", "class", "style", privately];
 const values = ["value", "checked", "selected", "multiple", "disabled", "name", "type", "autocomplete", privately];
 
-/** The elements with `data-resource` in the document. An element with an error is reported, and has no offer. */
+/**
+ * The elements with `data-resource` in the document. An element with an error is reported, and has
+ * no offer.
+ */
 const shown = new Map<Element, { offered: Offer | undefined; observer: MutationObserver }>();
 
 const isElement = (node: Node): node is Element => node.nodeType === Node.ELEMENT_NODE;
@@ -95,7 +99,10 @@ function mattersToForm({ attributeName, target, addedNodes, removedNodes }: Muta
   return moved.length > 0;
 }
 
-/** Handles changes of the document. Removed elements go first, since their successors may have the same URI. */
+/**
+ * Handles changes of the document. Removed elements go first, since their successors may have the
+ * same URI.
+ */
 function onmutation(records: MutationRecord[]): void {
   const marked = records.filter(({ type }) => type === "attributes").map(({ target }) => target);
   for (const element of [...shown.keys()])

@@ -1,16 +1,20 @@
 /**
- * WebMCP's declarative tools, for browsers without them: a form with `toolname` and `tooldescription` is a tool, and
- * its named fields are the parameters. A call fills the form in as a person would, and submits it only if it has
+ * WebMCP's declarative tools, for browsers without them: a form with `toolname` and
+ * `tooldescription` is a tool, and its named fields are the parameters. A call fills the form in as
+ * a person would, and submits it only if it has
  * `toolautosubmit`. A browser with SubmitEvent.agentInvoked does all this by itself.
  *
- * Fields that no agent may read (contents.ts) are no parameters. Neither are files, and fields that a person cannot see
- * or change: people must know what they submit.
+ * Fields that no agent may read (contents.ts) are no parameters. Neither are files, and fields that
+ * a person cannot see or change: people must know what they submit.
  */
 import { fieldsOf, holds, is, isField, rememberAll, textOf } from "./contents.ts";
 import { attribute, type Field, isPrivate, isSecret, privately } from "./secrets.ts";
 import { api } from "./offer.ts";
 
-/** The attributes of a form that make it a tool; and the attributes of its elements that change the parameters. */
+/**
+ * The attributes of a form that make it a tool; and the attributes of its elements that change the
+ * parameters.
+ */
 export const toolAttributes = ["toolname", "tooldescription", "toolautosubmit"] as const;
 const shaping = "toolparamdescription name type value min max multiple required readonly disabled hidden autocomplete";
 /** Fields that are no parameters, and buttons that submit. */
@@ -27,9 +31,15 @@ type Schema = { type: string; description?: string; enum?: string[]; items?: Sch
 type Parameter = { fields: Field[]; schema?: Schema | undefined };
 type Call = { event?: SubmitEvent; answer?: Promise<unknown>; cancel(why: string): void };
 
-/** Form to its registered tool, as JSON text; the observer of its fields; and the controller that ends the tool. */
+/**
+ * Form to its registered tool, as JSON text; the observer of its fields; and the controller that
+ * ends the tool.
+ */
 const tools = new Map<HTMLFormElement, { text: string; observer: MutationObserver; end: AbortController }>();
-/** Form to its call, until the call is answered or, if the user has to submit the form, until the submission. */
+/**
+ * Form to its call, until the call is answered or, if the user has to submit the form, until the
+ * submission.
+ */
 const calls = new Map<HTMLFormElement, Call>();
 const submissions = new WeakMap<Event, Call>();
 
@@ -56,7 +66,9 @@ export function renew(form: HTMLFormElement): void {
   void register(form, tool, end.signal);
 }
 
-/** Renews the tools of forms that are gone, or whose attributes have changed. That ends their calls. */
+/**
+ * Renews the tools of forms that are gone, or whose attributes have changed. That ends their calls.
+ */
 export function renewAll(marked: readonly Node[]): void {
   for (const form of tools.keys())
     if (!holds(document, form) || marked.includes(form)) {
@@ -152,7 +164,10 @@ function put(field: HTMLInputElement | HTMLTextAreaElement, text: string): void 
   Object.getOwnPropertyDescriptor(prototype, "value")!.set!.call(field, text);
 }
 
-/** Reports whether a field keeps a value, by a try without events: a field for a date drops any other text. */
+/**
+ * Reports whether a field keeps a value, by a try without events: a field for a date drops any
+ * other text.
+ */
 function keeps(field: Field, value: unknown): boolean {
   if (isCheckable(field) || field instanceof HTMLSelectElement || value === "") return true;
   const before = field.value;
@@ -163,7 +178,10 @@ function keeps(field: Field, value: unknown): boolean {
   return !!kept;
 }
 
-/** Sets a field as a person does: with its events, and not by the setters of libraries, which then see a change. */
+/**
+ * Sets a field as a person does: with its events, and not by the setters of libraries, which then
+ * see a change.
+ */
 function set(field: Field, value: unknown): void {
   const isWanted = (one: string) => (Array.isArray(value) ? value.includes(one) : value === one || value === true);
   if (isCheckable(field)) {

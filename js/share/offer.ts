@@ -1,9 +1,9 @@
 /**
- * The common part of `useResource`, `shareStore` and pagewire.elements.js: a resource that is offered until `end`, at a
- * URI that may be a path.
+ * The common part of `useResource`, `shareStore` and pagewire.elements.js: a resource that is
+ * offered until `end`, at a URI that may be a path.
  *
- * Importing this installs the page API, on a page; on a server that renders it does nothing. It never throws, since the
- * page must work for people even if agents see nothing.
+ * Importing this installs the page API, on a page; on a server that renders it does nothing. It
+ * never throws, since the page must work for people even if agents see nothing.
  */
 import "../page/early/module.ts"; // the package's own pagewire.mjs
 import { modelContext } from "../page/early/basics.ts";
@@ -15,10 +15,15 @@ export interface Offer {
   end(): void;
 }
 
-/** Registrations that failed because the URI was taken. They are tried again whenever an offer ends. */
+/**
+ * Registrations that failed because the URI was taken. They are tried again whenever an offer ends.
+ */
 const waiting = new Set<() => void>();
 
-/** A member of a resource: the store and the state that it shares, for the Vite plugin, whose client shares them too. */
+/**
+ * A member of a resource: the store and the state that it shares, for the Vite plugin, whose client
+ * shares them too.
+ */
 export const shared = Symbol.for("pagewire.shared");
 type Shared = ModelContextResource & { [shared]?: unknown[] };
 
@@ -26,8 +31,8 @@ type Shared = ModelContextResource & { [shared]?: unknown[] };
 export const api = (): Partial<ModelContext> => modelContext() ?? {};
 
 /**
- * Registers a resource. A refusal of registerResource is an error on the console, which names `by`, the caller, and
- * shows `what`. A URI that is taken is registered once it is free.
+ * Registers a resource. A refusal of registerResource is an error on the console, which names `by`,
+ * the caller, and shows `what`. A URI that is taken is registered once it is free.
  */
 export function offer(by: string, resource: Shared, ...what: unknown[]): Offer {
   // registerResource reports a missing URI.

@@ -1,7 +1,12 @@
-/** The use of a Standard Schema: its check of values, and its JSON Schema. No library is imported. */
+/**
+ * The use of a Standard Schema: its check of values, and its JSON Schema. No library is imported.
+ */
 import type * as types from "../store.d.ts";
 
-/** Bundlers replace process.env.NODE_ENV; a page without a bundler has no process, and counts as production. */
+/**
+ * Bundlers replace process.env.NODE_ENV; a page without a bundler has no process, and counts as
+ * production.
+ */
 declare const process: { env: { NODE_ENV?: string } };
 function inDevelopment(): boolean {
   try {
@@ -11,7 +16,10 @@ function inDevelopment(): boolean {
   }
 }
 
-/** The JSON Schema of a schema's input, or undefined. Warns if the schema should have one and fails to make it. */
+/**
+ * The JSON Schema of a schema's input, or undefined. Warns if the schema should have one and fails
+ * to make it.
+ */
 export function jsonSchemaOf(schema: types.StandardSchema | undefined): object | undefined {
   try {
     return schema?.["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
@@ -30,7 +38,9 @@ export async function checked(schema: types.StandardSchema, value: unknown, what
   throw new TypeError(`pagewire: ${what} does not fit its schema at '${path ?? ""}': ${issue.message}`);
 }
 
-/** Returns the contents of a value. In development it rejects if the value does not fit its schema. */
+/**
+ * Returns the contents of a value. In development it rejects if the value does not fit its schema.
+ */
 export const fitting = <Contents>(
   contents: Contents,
   value: unknown,

@@ -1,7 +1,7 @@
 /**
- * Which fields and elements hold secrets, which no agent may read: passwords, card numbers, codes, what shows dots, and
- * what a page marks as private. A field is secret by its type, now or before, by its `autocomplete`, by words in its
- * name and labels, or by its value.
+ * Which fields and elements hold secrets, which no agent may read: passwords, card numbers, codes,
+ * what shows dots, and what a page marks as private. A field is secret by its type, now or before,
+ * by its `autocomplete`, by words in its name and labels, or by its value.
  *
  * Elements may be of another document, so nothing here asks for their class.
  */
@@ -20,7 +20,10 @@ export const isPrivate = (element: Element): boolean =>
 export const hasDots = (element: Element, style = getComputedStyle(element)): boolean =>
   !/^(none)?$/.test(style.getPropertyValue("-webkit-text-security"));
 
-/** Fields that have been passwords, and their names in their form, or in their tree if they had none. */
+/**
+ * Fields that have been passwords, and their names in their form, or in their tree if they had
+ * none.
+ */
 const passwords = new WeakSet<Element>();
 const called = new WeakMap<Node, Set<string>>();
 /** Parents → their last password without any name. */
@@ -28,7 +31,9 @@ const nameless = new WeakMap<Node, Field>();
 const parentOf = (field: Field): Node | null => Reflect.get(Node.prototype, "parentNode", field);
 const rootOf = (of: Element): Document | ShadowRoot => Node.prototype.getRootNode.call(of) as Document;
 
-/** Remembers a password field, since it may show the password later, or another field in its place. */
+/**
+ * Remembers a password field, since it may show the password later, or another field in its place.
+ */
 export function remember(field: Field): void {
   passwords.add(field);
   const [parent, names] = [parentOf(field), namesOf(field)];
@@ -49,10 +54,16 @@ function wasPassword(field: Field): boolean {
   );
 }
 
-/** Secret values of `autocomplete`. Looked up as an attribute: Firefox's property does not know one-time-code. */
+/**
+ * Secret values of `autocomplete`. Looked up as an attribute: Firefox's property does not know
+ * one-time-code.
+ */
 const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
 
-/** Words in names and labels of fields whose authors did not think of agents. Here camelCase and snake_case are words. */
+/**
+ * Words in names and labels of fields whose authors did not think of agents. Here camelCase and
+ * snake_case are words.
+ */
 const words = new RegExp(
   "pass ?(word|phrase|code|wd)|\\b(pwd?|pin|cv[cv]2?|csc|otp|totp|[2m]fa|iban|ssn|tokens?|secrets?|credentials?|mnemonic)\\b|" +
     "passwor|kennwort|contrase|mot de passe|senha|wachtwoord|парол|密码|密碼|パスワード|비밀번호|" +
@@ -62,12 +73,15 @@ const words = new RegExp(
   "i",
 );
 
-/** Fields into which a person types what the words are about; a checkbox "Remember my password" is none. */
+/**
+ * Fields into which a person types what the words are about; a checkbox "Remember my password" is
+ * none.
+ */
 const typed = /^(text|search|tel|url|email|number|month|textarea)$/;
 
 /**
- * Whether agents may not read a field: because of its type, its `autocomplete`, a former type, its mark, its dots, its
- * name or its value.
+ * Whether agents may not read a field: because of its type, its `autocomplete`, a former type, its
+ * mark, its dots, its name or its value.
  */
 export const isSecret = (field: Field): boolean =>
   /^(password|hidden)$/.test(field.type) ||

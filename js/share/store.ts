@@ -1,9 +1,10 @@
 /**
  * dist/store.js: `shareStore`, which offers a store that the page already has.
  *
- * A store is recognised by its shape, `subscribe` and a way to get its value: no library is imported. The value is
- * fetched when an agent reads, so nothing is copied or serialised before. An exception of a selector never reaches the
- * store: it fails the agent's read, and is on the console then.
+ * A store is recognised by its shape, `subscribe` and a way to get its value: no library is
+ * imported. The value is fetched when an agent reads, so nothing is copied or serialised before. An
+ * exception of a selector never reaches the store: it fails the agent's read, and is on the console
+ * then.
  */
 import type * as types from "../store.d.ts";
 import { type Offer, offer, shared, textOf } from "./offer.ts";
@@ -59,7 +60,9 @@ interface Source {
   get(): unknown;
   /** Whether its state is never changed in place. */
   readonly immutable: boolean;
-  /** Calls back at each later change, not for the present value. Returns a function that ends it. */
+  /**
+   * Calls back at each later change, not for the present value. Returns a function that ends it.
+   */
   subscribe(changed: () => void): () => void;
 }
 
@@ -78,7 +81,10 @@ function sourceOf(given: unknown): Source {
         "pass { get: () => value, subscribe: (changed) => unsubscribe }",
     );
   const getter = getters.find((name) => typeof store[name] === "function");
-  /** The last value that a store without a getter has passed to its listener. Svelte's stores pass one at once. */
+  /**
+   * The last value that a store without a getter has passed to its listener. Svelte's stores pass
+   * one at once.
+   */
   let passed: unknown[] = [];
   return {
     get() {
@@ -109,9 +115,9 @@ interface Seen {
 }
 
 /**
- * Whether agents are notified of a change. Object.is decides; a comparison of JSON would serialise at each change, read
- * or not. A store that changes its state in place has the same object after it: then a selected object counts as
- * changed.
+ * Whether agents are notified of a change. Object.is decides; a comparison of JSON would serialise
+ * at each change, read or not. A store that changes its state in place has the same object after
+ * it: then a selected object counts as changed.
  */
 const differs = (before: Seen, now: Seen, immutable: boolean): boolean =>
   !Object.is(before.value, now.value) ||

@@ -1,7 +1,7 @@
 /**
- * Where a part of a page is, also after the page has changed. A rule has several anchors for its part, the best first.
- * A wrong part is worse than none: an anchor counts only while it finds exactly one element that a person may see, and
- * a part that no anchor finds is gone.
+ * Where a part of a page is, also after the page has changed. A rule has several anchors for its
+ * part, the best first. A wrong part is worse than none: an anchor counts only while it finds
+ * exactly one element that a person may see, and a part that no anchor finds is gone.
  */
 import { all, closest, elementsIn, isLike, isVisible, textContent } from "./dom.ts";
 import { brief } from "./roles.ts";
@@ -11,9 +11,15 @@ import { squash } from "./text.ts";
 export interface Anchor {
   /** A selector, best with an id, a test id, a name or a label. */
   css?: string;
-  /** The text of the heading, caption or legend within the element, or else of the last one before it. */
+  /**
+   * The text of the heading, caption or legend within the element, or else of the last one before
+   * it.
+   */
   under?: string;
-  /** The words by which a row or an item is known: all of its text, or that of an element in it. `css` may be in it. */
+  /**
+   * The words by which a row or an item is known: all of its text, or that of an element in it.
+   * `css` may be in it.
+   */
   row?: string;
   /** The cell of the row that is below this header. */
   column?: string;

@@ -1,6 +1,7 @@
 /**
- * Members of the DOM, as the prototypes have them: in a page, named elements hide members of their document, and fields
- * those of their form. Texts, shadow roots, labels and slots have no such names. Nodes may be of a frame's document, so nothing here asks for their class.
+ * Members of the DOM, as the prototypes have them: in a page, named elements hide members of their
+ * document, and fields those of their form. Texts, shadow roots, labels and slots have no such
+ * names. Nodes may be of a frame's document, so nothing here asks for their class.
  */
 
 const call = Function.prototype.call;
@@ -81,7 +82,10 @@ export function use<N extends Node>(node: N, user: Element): N {
   return node;
 }
 
-/** The nodes that are shown as an element's children: of its shadow tree, or assigned to it as to a slot. */
+/**
+ * The nodes that are shown as an element's children: of its shadow tree, or assigned to it as to a
+ * slot.
+ */
 export function childrenOf(element: Element, root = shadowOf(element)): Node[] {
   const assigned = !root && tagOf(element) === "slot" ? (element as HTMLSlotElement).assignedNodes() : [];
   for (const node of assigned) use(node, element);

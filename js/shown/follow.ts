@@ -1,11 +1,13 @@
 /**
- * Follows what a page shows, while somebody watches it. A change only marks what has to be read again. The next look
- * reads it, at most twice a second, and tells if the text is another one.
+ * Follows what a page shows, while somebody watches it. A change only marks what has to be read
+ * again. The next look reads it, at most twice a second, and tells if the text is another one.
  *
- * Clocks, prices and ads change all the time. So an element that changes often by itself is restless: a text that
- * differs from its former texts in nothing but digits is no news, and is told once a minute.
+ * Clocks, prices and ads change all the time. So an element that changes often by itself is
+ * restless: a text that differs from its former texts in nothing but digits is no news, and is told
+ * once a minute.
  *
- * Not noticed at once: what stylesheets change without a change of the page. A whole look finds it once in a while.
+ * Not noticed at once: what stylesheets change without a change of the page. A whole look finds it
+ * once in a while.
  */
 import { type Field, remember } from "../share/secrets.ts";
 import { asElement, attribute, elementsIn, isConnected, parentElement, tagOf, typeOf } from "./dom.ts";
@@ -13,13 +15,22 @@ import { elementOf, gone, lookOf, type Part } from "./part.ts";
 import { brief } from "./roles.ts";
 import { type Look, Reader, type Sight } from "./read.ts";
 
-/** Milliseconds: between looks, of a slice of one, between whole looks, and until what is quiet is told. */
+/**
+ * Milliseconds: between looks, of a slice of one, between whole looks, and until what is quiet is
+ * told.
+ */
 const ms = { look: 500, slice: 8, whole: 10_000, quiet: 60_000 };
 /** Looks take one of so many milliseconds at most, and whole looks. */
 const share = { look: 10, whole: 150 };
-/** An element is restless after so many changes in this time, but for those soon after an act of the user. */
+/**
+ * An element is restless after so many changes in this time, but for those soon after an act of the
+ * user.
+ */
 const restless = { changes: 4, in: 30_000, after: 2000 };
-/** Records of one turn that are looked at singly, characters of a short text, and texts that are remembered. */
+/**
+ * Records of one turn that are looked at singly, characters of a short text, and texts that are
+ * remembered.
+ */
 const most = { records: 2000, text: 150, texts: 16 };
 
 /** The time between looks. */
@@ -39,7 +50,10 @@ export interface Watch {
   isLate?: boolean;
 }
 
-/** Attributes that may show or hide what is within, or make it another thing; and others that matter. */
+/**
+ * Attributes that may show or hide what is within, or make it another thing; and others that
+ * matter.
+ */
 const shaking = "class style hidden open popover role href data-resource-private".split(" ");
 const attributes =
   "type aria-label aria-expanded aria-selected aria-checked aria-current aria-pressed aria-disabled aria-valuenow " +
@@ -47,7 +61,10 @@ const attributes =
 const changes = { subtree: true, childList: true, characterData: true, attributeOldValue: true };
 const watched = { ...changes, attributeFilter: [...shaking, ...attributes.split(" ")] };
 const types = { subtree: true, attributeFilter: ["type"], attributeOldValue: true };
-/** Each frame of an animation changes a style; these parts of it can hide a text. Of lengths only the great ones do. */
+/**
+ * Each frame of an animation changes a style; these parts of it can hide a text. Of lengths only
+ * the great ones do.
+ */
 const hiding = new RegExp(
   "(display|visibility|color|font|clip|mask|position|zoom)[^;]*|opacity:(0?(\\.0\\d*)?(?![.\\d])|\\d%|[a-z][^;]*)|" +
     "(height|width):[0-3]?(\\.\\d*)?(?![.\\d])|scale\\w*[:(][0.,]*(?![.\\d])|opacity\\(0(?!\\.)|blur\\(\\d\\d",
@@ -88,7 +105,10 @@ export class Follower {
   #next = 0;
   #nextWhole = 0;
   #acted = -restless.after;
-  /** Element with a short text → when it changed by itself lately, and the texts that it had, without their digits. */
+  /**
+   * Element with a short text → when it changed by itself lately, and the texts that it had,
+   * without their digits.
+   */
   #beats = new WeakMap<Element, { times: number[]; texts: Set<string> }>();
 
   constructor(document: Document, clock: Clock, except?: string) {
@@ -99,8 +119,8 @@ export class Follower {
   }
 
   /**
-   * The text of now; undefined if the part is not in the page. The page is followed while it is being read, and
-   * afterwards only for those who watch.
+   * The text of now; undefined if the part is not in the page. The page is followed while it is
+   * being read, and afterwards only for those who watch.
    */
   async read(watch: Watch, sight: Omit<Sight, "part"> = {}): Promise<string | undefined> {
     this.#begin();
@@ -285,7 +305,9 @@ export class Follower {
     void this.#lookWhole();
   }
 
-  /** What stylesheets have changed by the last changes of the page is seen in the next whole look. */
+  /**
+   * What stylesheets have changed by the last changes of the page is seen in the next whole look.
+   */
   async #lookWhole(): Promise<void> {
     if (this.#isWhole || this.#isWholeDue) return;
     this.#isWholeDue = true;
@@ -307,8 +329,8 @@ export class Follower {
     return look;
   }
   /**
-   * Looks in slices. If the page changes meanwhile, it looks again, in longer slices: in the end what changes all the
-   * time is made anew in one go.
+   * Looks in slices. If the page changes meanwhile, it looks again, in longer slices: in the end
+   * what changes all the time is made anew in one go.
    */
   async #walk(watch: Watch, sight: Omit<Sight, "part">): Promise<Look> {
     const reader = this.#reader;

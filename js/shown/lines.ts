@@ -1,7 +1,7 @@
 /**
- * What is made of an element: nothing, a text within a line, or a block. One line is one thing that a person sees: a
- * heading, a paragraph, a row, a field. It has no number and no id, and wrappers do not indent: a change touches few
- * lines.
+ * What is made of an element: nothing, a text within a line, or a block. One line is one thing that
+ * a person sees: a heading, a paragraph, a row, a field. It has no number and no id, and wrappers
+ * do not indent: a change touches few lines.
  */
 import { line, mark, plain, withoutOurs } from "./text.ts";
 
@@ -59,7 +59,10 @@ export function oneLine(piece: Piece): string {
   return withoutOurs(lines.join(" ")).replace(/\s+/g, " ").trim();
 }
 
-/** The only line of a piece, "" without one; undefined if it has several, or one that has to stand alone. */
+/**
+ * The only line of a piece, "" without one; undefined if it has several, or one that has to stand
+ * alone.
+ */
 function soleLine(piece: Piece): string | undefined {
   if (!isBlock(piece)) return piece?.trim().includes("\n") ? undefined : (piece ?? "").trim();
   const [only, more] = linesOf(piece, 2);
@@ -70,7 +73,10 @@ function soleLine(piece: Piece): string | undefined {
 /** Lines with nothing but buttons. */
 const buttons = /^\[[^\][]*\]( \[[^\][]*\])*$/;
 
-/** Joins the pieces of an element's children as the layout does: in a line, in a row, or below each other. */
+/**
+ * Joins the pieces of an element's children as the layout does: in a line, in a row, or below each
+ * other.
+ */
 export function join(pieces: Piece[], isRow: boolean, raw: boolean): Piece {
   if (isRow) {
     const cells = pieces.map(soleLine);

@@ -1,4 +1,7 @@
-/** A part of a page as one resource, by a rule of the user: where it is, and its text, rows or values. */
+/**
+ * A part of a page as one resource, by a rule of the user: where it is, and its text, rows or
+ * values.
+ */
 import type { Field } from "../share/secrets.ts";
 import { type Anchor, find } from "./anchor.ts";
 import { asElement, attribute, childrenOf, isVisible, rootOf, tagOf } from "./dom.ts";
@@ -33,7 +36,10 @@ export function lookOf({ as }: Part, element: Element, look: Look, reader: Reade
   return { text: JSON.stringify(value), loud: "", note: "" };
 }
 
-/** The rows of a table by the names in its header, or as lists if it has none. Of anything else, its lines. */
+/**
+ * The rows of a table by the names in its header, or as lists if it has none. Of anything else, its
+ * lines.
+ */
 export function rowsOf(text: string): unknown[] {
   const lines = text.split("\n").filter(Boolean);
   if (!lines.some((line) => line.startsWith("| "))) return lines;
@@ -56,7 +62,10 @@ export function rowsOf(text: string): unknown[] {
   return found;
 }
 
-/** The values of the fields that a person sees, by their names: a list where several fields have one name. */
+/**
+ * The values of the fields that a person sees, by their names: a list where several fields have one
+ * name.
+ */
 function valuesOf(form: Element, reader: Reader): object {
   const values = new Map<string, unknown>();
   const add = (element: Element) => {

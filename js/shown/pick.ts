@@ -1,6 +1,7 @@
 /**
- * Makes the rule of a part at which a person has pointed: ways to find it, the best first, of which each finds it alone.
- * It runs in a page only when a person points, beside the reader or without one, and changes nothing there.
+ * Makes the rule of a part at which a person has pointed: ways to find it, the best first, of which
+ * each finds it alone. It runs in a page only when a person points, beside the reader or without
+ * one, and changes nothing there.
  */
 import { hasDots } from "../share/secrets.ts";
 import { type Anchor, find, headed, rows, tables } from "./anchor.ts";
@@ -41,7 +42,10 @@ function namesOf(element: Element): string[] {
   });
 }
 
-/** An element's place among its siblings, from both ends: where one has come or gone, it finds nothing. */
+/**
+ * An element's place among its siblings, from both ends: where one has come or gone, it finds
+ * nothing.
+ */
 function stepOf(element: Element): string {
   const tag = nameOf(element);
   const parent = parentElement(element);
@@ -64,8 +68,8 @@ function cellsOf(row: Element): Element[] {
 }
 
 /**
- * The words by which a row is known: those of the first cell whose like have other words in each row. A state has the
- * same words in many rows, and comes to have them in others.
+ * The words by which a row is known: those of the first cell whose like have other words in each
+ * row. A state has the same words in many rows, and comes to have them in others.
  */
 function wordsOf(row: Element): string | undefined {
   const likes = Array.from(elementsIn(parentElement(row) ?? row)).filter((other) => isLike(other, rows));
@@ -101,10 +105,16 @@ function anchorsOf(root: Element, element: Element): Anchor[] {
 }
 
 const isField = /^(input|select|textarea)$/;
-/** The path of an address, with * for numbers, and for names that have three digits: other runs have the same parts. */
+/**
+ * The path of an address, with * for numbers, and for names that have three digits: other runs have
+ * the same parts.
+ */
 const pathOf = (path: string) => path.replace(/[^/]*\d[^/]*/g, (name) => (/\d{3}|^[\d._-]+$/.test(name) ? "*" : name));
 
-/** The blocks around an element at which a person has pointed, the smallest first: no line of a text or of a drawing. */
+/**
+ * The blocks around an element at which a person has pointed, the smallest first: no line of a text
+ * or of a drawing.
+ */
 export function* blocksAround(pointed: Element): Generator<Element> {
   for (let node: Node | null = pointed; node; ) {
     const element = asElement(node);
@@ -114,7 +124,10 @@ export function* blocksAround(pointed: Element): Generator<Element> {
   }
 }
 
-/** The rule of the smallest block that can be found. Nothing in a shadow tree can. Undefined where there is none. */
+/**
+ * The rule of the smallest block that can be found. Nothing in a shadow tree can. Undefined where
+ * there is none.
+ */
 export function ruleOf(document: Document, pointed: Element): Part | undefined {
   for (const element of blocksAround(pointed)) {
     const find = anchorsOf(rootOf(document)!, element);

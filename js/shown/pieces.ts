@@ -53,7 +53,10 @@ export function fieldText(field: Element, tag: string): string {
   return clean(cut(value, tag === "textarea" ? most.lines : most.value));
 }
 
-/** A label has the tick of its field. For any other field that a person sees, the field has the label's text. */
+/**
+ * A label has the tick of its field. For any other field that a person sees, the field has the
+ * label's text.
+ */
 export function labelPiece(field: HTMLInputElement | null, inner: Piece, isInline: boolean): Piece {
   const text = oneLine(inner);
   if (field && isTick(field)) return tick(field.checked, text || nameOf(field, "input"), isInline);
@@ -116,7 +119,10 @@ export function frameLine(frame: Element): Piece {
   return block([`(frame${origin === "null" ? "" : ` of ${origin}`}${name && `: ${name}`})`]);
 }
 
-/** A row of a table; the lines of its cells if those are long, since then the table is for the layout. */
+/**
+ * A row of a table; the lines of its cells if those are long, since then the table is for the
+ * layout.
+ */
 export function rowPiece(cells: Piece[], isHead: boolean): Piece {
   const isLong = (cell: Piece) => isBlock(cell) && linesOf(cell, 9).length > 8;
   if (cells.some(isLong)) return block(cells.flatMap((cell) => alone(cell) ?? []));

@@ -1,6 +1,7 @@
 /**
- * The reader: what a page shows, as lines. A walk makes a piece of each element, and keeps it until something in the
- * element changes, or something around it that may show or hide it. It can pause at any element.
+ * The reader: what a page shows, as lines. A walk makes a piece of each element, and keeps it until
+ * something in the element changes, or something around it that may show or hide it. It can pause
+ * at any element.
  */
 import { hasDots, privately, withoutSecrets } from "../share/secrets.ts";
 import * as dom from "./dom.ts";
@@ -11,13 +12,16 @@ import { controls, isTrue, landmarks, nameOf, roleOf, shortAddress, skipped, sta
 import { groundOf, hides, isFlat, isLegible, isPlaced, rootGround } from "./sight.ts";
 import { clean, cut, escaped, heard, linked, plain, quiet, squash, token } from "./text.ts";
 
-/** Characters of a look, its elements, elements and frames in each other, and one step of a long text. */
+/**
+ * Characters of a look, its elements, elements and frames in each other, and one step of a long
+ * text.
+ */
 const most = { text: 200_000, elements: 250_000, depth: 512, frames: 8, step: 50_000 };
 
 /**
- * What is around an element that matters for it: when that has last changed, the ground and opacity, and whether a
- * box without a size cuts it off; whether it is in a link or button, in code, or in a list of
- * terms; and how many frames and elements are around it.
+ * What is around an element that matters for it: when that has last changed, the ground and
+ * opacity, and whether a box without a size cuts it off; whether it is in a link or button, in
+ * code, or in a list of terms; and how many frames and elements are around it.
  */
 const inside = { isClipped: false, inControl: false, isRaw: false, isPairs: false };
 const nothing = { since: 0, ground: rootGround, opacity: 1, ...inside, frames: 0, depth: 0 };
@@ -40,7 +44,10 @@ type Kept = Sum & { piece: Piece; at: number; how: How };
 
 /** A text, what of it is news if it changes, and how much hidden text is left out. */
 export type Look = { text: string; loud: string; note: string };
-/** What to look at: the page, or a part, null if it is not there; after some characters; with links' addresses. */
+/**
+ * What to look at: the page, or a part, null if it is not there; after some characters; with links'
+ * addresses.
+ */
 export type Sight = { part?: Element | null | undefined; from?: number; links?: boolean };
 type Walk<T> = Generator<void, T>;
 
@@ -60,7 +67,10 @@ const stateOf = (field: Element): unknown => {
 const keepsSpace = ({ whiteSpaceCollapse, whiteSpace }: CSSStyleDeclaration) =>
   !/^(collapse|normal|nowrap)/.test(whiteSpaceCollapse || whiteSpace);
 
-/** A space, if an inline element stands apart from its neighbour, and there is no white space between them. */
+/**
+ * A space, if an inline element stands apart from its neighbour, and there is no white space
+ * between them.
+ */
 function gap(neighbour: Node | null, at: 0 | -1, style: CSSStyleDeclaration, side: "Left" | "Right"): string {
   const isText = neighbour && dom.typeOf(neighbour) === 3;
   if (!neighbour || (isText && /^\s?$/.test(dom.textContent(neighbour)!.at(at) ?? ""))) return "";
@@ -83,7 +93,10 @@ export class Reader {
   /** Has shadow trees and documents of frames followed. */
   readonly #meet: (root: Document | ShadowRoot | null) => void;
   #kept = new WeakMap<Element, Kept>();
-  /** Times of changes within a node; around it, which may hide what is in it; and beside it, which may hide it. */
+  /**
+   * Times of changes within a node; around it, which may hide what is in it; and beside it, which
+   * may hide it.
+   */
   readonly #changed = new WeakMap<Node, number>();
   readonly #shaken = new WeakMap<Element, number>();
   readonly #nudged = new WeakMap<Element, number>();
@@ -91,7 +104,10 @@ export class Reader {
   readonly #frameOf = new WeakMap<Node, Element>();
   /** Fields → what they had, and labels → their fields. Scripts set values without an event. */
   readonly #fields = new Map<Element, unknown>();
-  /** Of this walk, also by kept pieces; elements it has come to, and characters that are enough; whether some are left. */
+  /**
+   * Of this walk, also by kept pieces; elements it has come to, and characters that are enough;
+   * whether some are left.
+   */
   #sum: Sum = { used: 0, hidden: 0, elements: 0 };
   #steps = 0;
   #enough = 0;
@@ -166,7 +182,10 @@ export class Reader {
     }
   }
 
-  /** At most so much of a text, after so many characters, and what to read next. Code in it begins and ends anew. */
+  /**
+   * At most so much of a text, after so many characters, and what to read next. Code in it begins
+   * and ends anew.
+   */
   #page(text: string, from: number): string {
     const isLast = text.length - from <= most.text;
     const end = text.lastIndexOf("\n", from + most.text) + 1;
@@ -180,7 +199,10 @@ export class Reader {
     return page + (isLast && this.#isCut ? "(the page goes on, and is too large)\n" : "");
   }
 
-  /** What is around an element, as a walk would have met it; undefined if the walk would not come to the element. */
+  /**
+   * What is around an element, as a walk would have met it; undefined if the walk would not come to
+   * the element.
+   */
   #around(element: Element): Around | undefined {
     let outer = this.#outside(element);
     if (outer && dom.typeOf(outer) !== 1) outer = this.#outside(outer);
@@ -317,7 +339,9 @@ export class Reader {
     return before + text + gap(dom.nextOf(element), 0, style, "Right");
   }
 
-  /** A label has the tick of its field, and a field the name of its label, which may be a new one. */
+  /**
+   * A label has the tick of its field, and a field the name of its label, which may be a new one.
+   */
   #label(label: Element, field: Element): void {
     dom.use(field, label);
     if (dom.usersOf.get(label)?.has(field)) return;
@@ -382,7 +406,10 @@ export class Reader {
     return tag === "pre" ? make.codePiece(piece) : piece;
   }
 
-  /** What an element without a text sets apart: an empty block two lines, an image without a name two words. */
+  /**
+   * What an element without a text sets apart: an empty block two lines, an image without a name
+   * two words.
+   */
   #gapOf(element: Element): string | undefined {
     const display = this.#kept.get(element)?.how.display ?? "none";
     if (display === "none" || display === "contents") return;
@@ -390,7 +417,9 @@ export class Reader {
     if (!isPlaced(dom.styleOf(element))) return display.startsWith("inline") ? " " : "\n";
   }
 
-  /** A text without what has no width. Some of that is in any text; more of it is a text of its own. */
+  /**
+   * A text without what has no width. Some of that is in any text; more of it is a text of its own.
+   */
   #seen(text: string): string {
     const seen = clean(text);
     if (text.length - seen.length > 8) this.#sum.hidden += text.length - seen.length;

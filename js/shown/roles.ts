@@ -27,7 +27,10 @@ export function roleOf(element: Element, tag: string): string {
 /** The longest name. A name need not be visible, so it is short. */
 const longest = 80;
 
-/** The beginning of the text in an element, seen or not. Values in it are no text, nor is what is private. */
+/**
+ * The beginning of the text in an element, seen or not. Values in it are no text, nor is what is
+ * private.
+ */
 export function brief(element: Element, leavesOut = (_: Element) => false): string {
   let text = "";
   let left = 200; // nodes

@@ -1,6 +1,7 @@
 /**
- * Whether a person sees an element. Hidden text is the way to mislead an agent behind its user's back, so what the page
- * only pretends to show is left out: moved away, clipped, faint, tiny, or of the colour of its ground.
+ * Whether a person sees an element. Hidden text is the way to mislead an agent behind its user's
+ * back, so what the page only pretends to show is left out: moved away, clipped, faint, tiny, or of
+ * the colour of its ground.
  *
  * Not known: text that is covered by something else, and fonts without shapes.
  */
@@ -13,7 +14,10 @@ export const rootGround: Colour = [255, 255, 255, 1];
 const dark: Colour = [18, 18, 18, 1];
 const prefersDark = "(prefers-color-scheme: dark)";
 
-/** One for all texts: each change of a page adjusts all ranges in it, and those of a look would be thousands. */
+/**
+ * One for all texts: each change of a page adjusts all ranges in it, and those of a look would be
+ * thousands.
+ */
 const range = new Range();
 const colours = new Map<string, Colour>();
 let canvas: OffscreenCanvasRenderingContext2D | null | undefined;
@@ -48,7 +52,10 @@ const above = (top: Colour, ground: Colour): Colour => {
   return [mix(0), mix(1), mix(2), 1];
 };
 
-/** The ground of an element's text, on that of its parent. Below a page is white, or dark if it has asked for that. */
+/**
+ * The ground of an element's text, on that of its parent. Below a page is white, or dark if it has
+ * asked for that.
+ */
 export function groundOf(element: Element, style: CSSStyleDeclaration, ground: Colour): Colour {
   const isRoot = ground === rootGround && dom.tagOf(element) === "html";
   if (isRoot && style.colorScheme.includes("dark"))
@@ -60,7 +67,10 @@ export function groundOf(element: Element, style: CSSStyleDeclaration, ground: C
 /** Boxes of less are for screen readers, or for agents. */
 const least = 1;
 
-/** Whether an element cuts off all within it, but for what is placed elsewhere. The window scrolls a page's root. */
+/**
+ * Whether an element cuts off all within it, but for what is placed elsewhere. The window scrolls a
+ * page's root.
+ */
 export const isFlat = (element: Element, tag: string, style: CSSStyleDeclaration, display: string): boolean =>
   display !== "inline" &&
   style.overflowY !== "visible" &&
@@ -81,7 +91,8 @@ export function hides({ element, style, inner }: Hiding): boolean {
   if (/^rect\((\d)px, \1px|^rect\([01]px, [01]px, [01]px/.test(style.clip)) return true;
   const { left, top, right, bottom, width, height } = boxOf(element);
   if (width <= least || height <= least) return style.overflowX !== "visible";
-  // Nobody scrolls to what is fixed outside of the window, or to what is before the page's beginning.
+  // Nobody scrolls to what is fixed outside of the window, or to what is before the page's
+  // beginning.
   const view = dom.viewOf(element);
   if (style.position === "absolute") return right + view.scrollX < 0 || bottom + view.scrollY < 0;
   return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
@@ -100,8 +111,9 @@ const isClear = (mask: string): boolean =>
   mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((one) => /^rgba.*, 0\)$/.test(one));
 
 /**
- * Whether a text is drawn where a person sees it. Closed shadow trees need not show what is in their hosts, or show it
- * faintly. A carousel moves its slides by some screens; tricks move a text by 9,999 px.
+ * Whether a text is drawn where a person sees it. Closed shadow trees need not show what is in
+ * their hosts, or show it faintly. A carousel moves its slides by some screens; tricks move a text
+ * by 9,999 px.
  */
 function isThere(text: Node, element: Element, style: CSSStyleDeclaration): boolean {
   range.selectNodeContents(text);
@@ -123,7 +135,10 @@ export function isLegible(text: Node, element: Element, style: CSSStyleDeclarati
   const isFaint = [0, 1, 2].every((i) => Math.abs(colour[i]! - ground[i]!) * alpha < 12);
   return (!isFaint || hasPicture(element)) && isThere(text, element, style);
 }
-/** Whether a picture shows through an element's text: its own, or that of an element that the text flows in. */
+/**
+ * Whether a picture shows through an element's text: its own, or that of an element that the text
+ * flows in.
+ */
 function isPainted(element: Element): boolean {
   for (let e: Element | null = element; e && dom.tagOf(e) !== "body"; e = dom.parentElement(e)) {
     const style = styleOf(e);
@@ -139,7 +154,10 @@ interface Surroundings {
 /** The least height of legible text, in pixels. */
 const smallest = 4;
 
-/** Whether a text of the colour of its ground may stand on a picture: around it, or beside it and behind it. */
+/**
+ * Whether a text of the colour of its ground may stand on a picture: around it, or beside it and
+ * behind it.
+ */
 function hasPicture(element: Element): boolean {
   const { left, right, top, bottom } = boxOf(element);
   const isBehind = (other: Element): boolean => {

@@ -1,17 +1,24 @@
 /** Texts: what a person does not see of them goes, and none looks like a line of ours. */
 
 /**
- * Marks in texts that are being made. No page can write them, since they are among the characters that go:
- * around a text whose change is no news, around what only a reader of links gets, and before what is ours.
+ * Marks in texts that are being made. No page can write them, since they are among the characters
+ * that go: around a text whose change is no news, around what only a reader of links gets, and
+ * before what is ours.
  */
 export const mark = { quiet: "\u0001", loud: "\u0002", link: "\u0003", linked: "\u0004", ours: "\u0005" };
 
-/** Controls, and what has no width: tags (U+E0000) can carry a hidden text, icon fonts use the private area. */
+/**
+ * Controls, and what has no width: tags (U+E0000) can carry a hidden text, icon fonts use the
+ * private area.
+ */
 const unseen = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Co}\p{Cs}]|(?![\t\n])\p{Cc}/gu;
 
 const breaks = /[\r\f\v\x85\u2028\u2029]/g;
 const facts = /\((?=frame of |secret\)|hidden text of |the page goes on)/gi;
-/** Without the characters that a person does not see. What only Pagewire says of a page is marked as the page's own. */
+/**
+ * Without the characters that a person does not see. What only Pagewire says of a page is marked as
+ * the page's own.
+ */
 export const clean = (text: string): string =>
   (/[^ -~\n]/.test(text) ? text.replace(breaks, " ").replace(unseen, "") : text).replace(facts, "\\(");
 /** The text in one line, without white space around it. */

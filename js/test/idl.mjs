@@ -1,4 +1,5 @@
-// Runs a generator of idl/, on the repository or on a copy of its input and output, for the tests of both generators.
+// Runs a generator of idl/, on the repository or on a copy of its input and output, for the tests
+// of both generators.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

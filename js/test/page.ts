@@ -1,4 +1,7 @@
-/** The inner functions that js/test/page/ and js/test/link/ test; bundled to dist/test/page.mjs, never shipped. */
+/**
+ * The inner functions that js/test/page/ and js/test/link/ test; bundled to dist/test/page.mjs,
+ * never shipped.
+ */
 import { keep } from "../page/common/intrinsics.ts";
 import { kept } from "../page/early/intrinsics.ts";
 

@@ -1,7 +1,8 @@
 /**
- * Replaces js/page/early/basics.ts in dist/testing.js. A test's DOM has classes of its own besides those of Node, and
- * happy-dom has fields instead of the standard's getters. So members are looked up on the object, not on a prototype,
- * and classes are used as they are. A test needs no protection from a page that patches prototypes later.
+ * Replaces js/page/early/basics.ts in dist/testing.js. A test's DOM has classes of its own besides
+ * those of Node, and happy-dom has fields instead of the standard's getters. So members are looked
+ * up on the object, not on a prototype, and classes are used as they are. A test needs no
+ * protection from a page that patches prototypes later.
  */
 export { isObject, modelContext } from "../page/early/basics.ts";
 
@@ -16,7 +17,10 @@ export const uncurry =
 
 export const ofDocument = (name: string) => (document as never)[name];
 
-/** It throws for an object without such a member, as a getter throws for an object of another interface. */
+/**
+ * It throws for an object without such a member, as a getter throws for an object of another
+ * interface.
+ */
 export const getter =
   <T, K extends keyof T>(_: T, name: K) =>
   (self: unknown): T[K] => {

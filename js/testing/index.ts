@@ -1,6 +1,7 @@
 /**
- * dist/testing.js: an agent in a test. Importing it installs the page API if there is a document: in jsdom, happy-dom
- * and a browser. The agent speaks MCP with the page's own core, as any agent in the page does.
+ * dist/testing.js: an agent in a test. Importing it installs the page API if there is a document:
+ * in jsdom, happy-dom and a browser. The agent speaks MCP with the page's own core, as any agent in
+ * the page does.
  *
  * It keeps no contents of the page, and no clock: each read gets the present contents.
  */
@@ -40,7 +41,10 @@ async function connect(page: types.DrivenPage | undefined): Promise<[PagewireTra
 export const watch: typeof types.watch = async (page) => {
   const [transport, origin] = await connect(page);
   const waiting = new Map<number, { resolve(result: never): void; reject(cause: Error): void }>();
-  /** Each URI that was read, to whether it has changed since; and the checks of the waiting calls of `updated`. */
+  /**
+   * Each URI that was read, to whether it has changed since; and the checks of the waiting calls of
+   * `updated`.
+   */
   const changed = new Map<string, boolean>();
   const told = new Set<() => void>();
   let last = 0;

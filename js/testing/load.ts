@@ -1,6 +1,7 @@
 /**
- * Replaces js/page/early/load.ts in dist/testing.js, which contains the late part and the core's loader. Under Node the wasm
- * is read from the package's own folder; a browser fetches it from there.
+ * Replaces js/page/early/load.ts in dist/testing.js, which contains the late part and the core's
+ * loader. Under Node the wasm is read from the package's own folder; a browser fetches it from
+ * there.
  */
 import { arrive, start } from "../core/core.ts";
 import { attach } from "../core/edge.ts";

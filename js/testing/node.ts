@@ -4,7 +4,10 @@ interface Modules {
   "node:util": { TextEncoder: typeof TextEncoder; TextDecoder: typeof TextDecoder };
 }
 
-/** Returns a module of Node (20.16 or newer) without an import, which bundlers for pages refuse; none in a browser. */
+/**
+ * Returns a module of Node (20.16 or newer) without an import, which bundlers for pages refuse;
+ * none in a browser.
+ */
 export const { getBuiltinModule: builtin } = ((globalThis as { process?: unknown }).process ?? {}) as {
   getBuiltinModule?<N extends keyof Modules>(name: N): Modules[N];
 };

@@ -1,4 +1,7 @@
-/** Globals that the page layer needs and a test's DOM lacks. Imported first: the page layer reads them at once. */
+/**
+ * Globals that the page layer needs and a test's DOM lacks. Imported first: the page layer reads
+ * them at once.
+ */
 import { builtin } from "./node.ts";
 
 if (typeof document === "object") {

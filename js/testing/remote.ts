@@ -1,13 +1,17 @@
 /**
- * pagewire.connect() in a page of a browser driver. It uses only the page's `evaluate`, which Playwright and Puppeteer
- * both have. Scripts are text: a function could be instrumented for coverage.
+ * pagewire.connect() in a page of a browser driver. It uses only the page's `evaluate`, which
+ * Playwright and Puppeteer both have. Scripts are text: a function could be instrumented for
+ * coverage.
  */
 import type * as types from "../testing.d.ts";
 import type { PagewireTransport } from "../pagewire.d.mts";
 
 const agents = "globalThis[Symbol.for('pagewire.testing')]";
 
-/** Opens a port, keeps it in the page, and returns its number. `next` waits for messages; null means the end. */
+/**
+ * Opens a port, keeps it in the page, and returns its number. `next` waits for messages; null means
+ * the end.
+ */
 const open = `(() => {
   if (typeof globalThis.pagewire?.connect !== "function") return;
   const port = pagewire.connect();

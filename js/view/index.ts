@@ -2,11 +2,13 @@
  * `pagewire/view`: live resources for a View of an MCP App. `watchResource` subscribes if the host can do that, and
  * otherwise polls. The View need not know which.
  *
- * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is connected, and listens
- * to the App's transport: the App keeps its handlers. It calls back only when the resource's contents have changed.
+ * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is
+ * connected, and listens to the App's transport: the App keeps its handlers. It calls back only
+ * when the resource's contents have changed.
  *
- * It never subscribes at a host that does not announce subscriptions, never polls while the View is hidden, and never
- * runs two reads of one resource at once, since the answers could come in the wrong order.
+ * It never subscribes at a host that does not announce subscriptions, never polls while the View is
+ * hidden, and never runs two reads of one resource at once, since the answers could come in the
+ * wrong order.
  */
 
 import type * as types from "../view.d.ts";
@@ -27,7 +29,10 @@ export const watchResource: typeof types.watchResource = (app, uri, callback, op
   };
 };
 
-/** The key by which Pagewire's hosts announce subscriptions; js/views/view.ts says why it is experimental. */
+/**
+ * The key by which Pagewire's hosts announce subscriptions; js/views/view.ts says why it is
+ * experimental.
+ */
 const KEY = "io.github.pagewire/resourceSubscriptions";
 
 export const canSubscribe: typeof types.canSubscribe = (capabilities, context) => {
@@ -65,7 +70,10 @@ class Link {
     return link;
   }
 
-  /** The host has refused to subscribe although it has announced subscriptions. Reset when it announces them again. */
+  /**
+   * The host has refused to subscribe although it has announced subscriptions. Reset when it
+   * announces them again.
+   */
   refuses = false;
   readonly #topics = new Map<string, Topic>();
   #tapped: object | undefined;
@@ -189,7 +197,9 @@ class Topic {
     this.removed();
   }
 
-  /** Subscribes if the host can, otherwise polls; and reads, since the contents shown may be old. */
+  /**
+   * Subscribes if the host can, otherwise polls; and reads, since the contents shown may be old.
+   */
   choose(): void {
     const choice = ++this.#choice;
     clearTimeout(this.#timer);
@@ -239,7 +249,10 @@ class Topic {
     } else if (this.mode === "polling") void this.read();
   }
 
-  /** Reads, and calls back if the contents have changed. A read that is asked for during another one follows it. */
+  /**
+   * Reads, and calls back if the contents have changed. A read that is asked for during another one
+   * follows it.
+   */
   async read(): Promise<void> {
     if (this.#reading) {
       this.#again = true;
@@ -296,8 +309,8 @@ class Topic {
   }
 
   /**
-   * Subscribes again. A subscribed View stays subscribed, even if the host had forgotten it. For a View that polls, a
-   * host that was too busy before may subscribe now.
+   * Subscribes again. A subscribed View stays subscribed, even if the host had forgotten it. For a
+   * View that polls, a host that was too busy before may subscribe now.
    */
   async #recheck(): Promise<void> {
     const choice = this.#choice;
@@ -314,7 +327,10 @@ class Topic {
   }
 }
 
-/** Calls back. An exception of the callback is reported on the console, and does not reach the caller. */
+/**
+ * Calls back. An exception of the callback is reported on the console, and does not reach the
+ * caller.
+ */
 function guarded(callback: () => void): void {
   try {
     callback();

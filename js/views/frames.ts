@@ -1,7 +1,9 @@
 /**
- * Notices that a frame is removed, or has loaded a document. A removed frame sends no message, and there is no
+ * Notices that a frame is removed, or has loaded a document. A removed frame sends no message, and
+ * there is no
  * `pagehide` across origins. So the trees that contain the frame are observed, which costs nothing while nothing is
- * removed. If the element is not known, or is gone already, its window is checked once a second. Only the element's
+ * removed. If the element is not known, or is gone already, its window is checked once a second.
+ * Only the element's
  * `load` shows that there is a new document, since the window stays the same.
  *
  * It never looks into the document of a frame, which may be of another origin.
@@ -12,13 +14,17 @@ export interface FrameEvents {
   /** Called once: the frame has left the document, or shows in another window. */
   close(): void;
   /**
-   * The frame has loaded a document, also the first one. `perhapsSame`: the page has changed only the fragment of its
-   * URL. For a frame of another origin Chromium fires `load` then too, though the document stays.
+   * The frame has loaded a document, also the first one. `perhapsSame`: the page has changed only
+   * the fragment of its URL. For a frame of another origin Chromium fires `load` then too, though
+   * the document stays.
    */
   loaded(perhapsSame: boolean): void;
 }
 
-/** Watches a frame, also one that is not in the document yet. Returns a function that stops watching. */
+/**
+ * Watches a frame, also one that is not in the document yet. Returns a function that stops
+ * watching.
+ */
 export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvents): () => void {
   const element = isElement(frame) ? frame : elementOf(frame, document);
   let window_ = element ? element.contentWindow : (frame as Window);
@@ -88,7 +94,8 @@ export function isElement(frame: HTMLIFrameElement | Window): frame is HTMLIFram
 }
 
 /**
- * The element that shows a window, if it is in no closed shadow tree. A window of another origin can only be compared.
+ * The element that shows a window, if it is in no closed shadow tree. A window of another origin
+ * can only be compared.
  */
 function elementOf(window_: Window, root: Document | ShadowRoot): HTMLIFrameElement | undefined {
   for (const element of root.querySelectorAll("iframe")) if (element.contentWindow === window_) return element;

@@ -1,7 +1,7 @@
 /**
  * `pagewire/views`: lets the Views of an MCP Apps host subscribe to resources of the server that they came from, as
- * ext-apps#659 proposes. `attachViews` adds that to an `AppBridge` of @modelcontextprotocol/ext-apps 2.x, or to a host
- * that talks to its frames by postMessage itself.
+ * ext-apps#659 proposes. `attachViews` adds that to an `AppBridge` of
+ * @modelcontextprotocol/ext-apps 2.x, or to a host that talks to its frames by postMessage itself.
  *
  * host.ts has the rules. Other messages pass through untouched; the bridge keeps its handlers and
  * notices nothing.
@@ -42,7 +42,8 @@ interface Transport extends TransportLike {
 function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions): Views {
   const view = new View(server, options.reads === "shared");
   const follow = (transport: object): void => {
-    // PostMessageTransport has the window as eventTarget. With another transport the frame is not known.
+    // PostMessageTransport has the window as eventTarget. With another transport the frame is not
+    // known.
     const frame = options.frame ?? (transport as { eventTarget?: Window }).eventTarget;
     if (frame) view.undo.push(watchFrame(frame, view));
   };
@@ -73,7 +74,10 @@ function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions
   return view;
 }
 
-/** The transport that the bridge sees: the real one, but the View looks at the messages in both directions. */
+/**
+ * The transport that the bridge sees: the real one, but the View looks at the messages in both
+ * directions.
+ */
 class Between implements Transport {
   onmessage?: Transport["onmessage"];
   onclose?: Transport["onclose"];
@@ -118,7 +122,8 @@ function attachFrame(frame: HTMLIFrameElement | Window, server: Server, options:
   view.post = (m) => target()?.postMessage(m, origin);
   const listener = (event: MessageEvent<unknown>): void => {
     if (event.source !== target() || (origin !== "*" && event.origin !== origin) || !isMessage(event.data)) return;
-    // A request that is answered here must not reach the host's own listener, which would refuse it.
+    // A request that is answered here must not reach the host's own listener, which would refuse
+    // it.
     if (view.incoming(event.data)) event.stopImmediatePropagation();
   };
   // Before our listener, which stops messages.

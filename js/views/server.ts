@@ -1,4 +1,7 @@
-/** A server that Views came from: its connection, and the rules for its Views, with the page's clock and timer. */
+/**
+ * A server that Views came from: its connection, and the rules for its Views, with the page's clock
+ * and timer.
+ */
 import { Host } from "./host.ts";
 import { type Connection, connectionTo } from "./upstream.ts";
 import type { AttachOptions, ClientLike, Upstream } from "../views.d.ts";
@@ -8,7 +11,10 @@ const now = (): number => Math.floor(performance.now());
 export class Server {
   static readonly #known = new WeakMap<object, Server>();
 
-  /** One for each upstream, so that its Views share its subscriptions. The options of the first attachment count. */
+  /**
+   * One for each upstream, so that its Views share its subscriptions. The options of the first
+   * attachment count.
+   */
   static of(upstream: Upstream | ClientLike, options: AttachOptions): Server {
     let server = Server.#known.get(upstream);
     if (!server) Server.#known.set(upstream, (server = new Server(connectionTo(upstream), options)));

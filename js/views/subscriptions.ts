@@ -8,7 +8,10 @@ export interface Subscriber {
   readonly counts: { subscribes: number; unsubscribes: number; listens: number };
   readonly now: number;
   readonly timeout: number;
-  /** Sends the server a request, and returns its id. Unless `lost`, the connection's end is no answer. */
+  /**
+   * Sends the server a request, and returns its id. Unless `lost`, the connection's end is no
+   * answer.
+   */
   ask(method: string, params: object, answered: (m: Message) => void, lost: boolean): string;
   /** Cancels a request that has no answer. */
   drop(id: string): void;
@@ -16,7 +19,9 @@ export interface Subscriber {
   forget(id: unknown): void;
   /** The server sends updates of a URI from now on, or refuses to. */
   consent(uri: string, refusal?: string): void;
-  /** A URI may have changed: its watchers are told, or are told once the server sends updates again. */
+  /**
+   * A URI may have changed: its watchers are told, or are told once the server sends updates again.
+   */
   touch(uri: string): void;
   miss(uri: string): void;
 }

@@ -15,9 +15,14 @@ import type { Message, Views, ViewStats } from "../views.d.ts";
  */
 export const EXPERIMENTAL: typeof types.EXPERIMENTAL = "io.github.pagewire/resourceSubscriptions";
 
-/** Requests that are always answered here, and requests that are answered here if reads are shared. */
+/**
+ * Requests that are always answered here, and requests that are answered here if reads are shared.
+ */
 const subscriptions = new Set(["resources/subscribe", "resources/unsubscribe"]);
-/** Other ways to subscribe: no specification gives them to Views, and they would get round the rules. */
+/**
+ * Other ways to subscribe: no specification gives them to Views, and they would get round the
+ * rules.
+ */
 const refused = new Set(["subscriptions/listen", "events/stream", "events/subscribe"]);
 const reads = new Set(["resources/read", "resources/list", "resources/templates/list"]);
 /** Messages that the rules must see, and that are passed on, too. */
@@ -29,23 +34,30 @@ const observed = new Set([
 ]);
 
 /**
- * The time after a document's `load` in which its handshake may arrive, in ms: Chromium may report the load first
- * although it came last.
+ * The time after a document's `load` in which its handshake may arrive, in ms: Chromium may report
+ * the load first although it came last.
  */
 const handshakeTime = 50;
-/** The id of the `ping` that asks a document whether it is an App, and the longest wait for the answer, in ms. */
+/**
+ * The id of the `ping` that asks a document whether it is an App, and the longest wait for the
+ * answer, in ms.
+ */
 const PING = "pagewire:ping";
 const answerTime = 2000;
 /** The most reads and lists whose answers are awaited. */
 const maxAwaited = 256;
 
 /**
- * The documents' messages so far. `none`. `messages`: no request. `elsewhere`: requests, but no handshake, which an
- * earlier host has answered. `asked`: a `ui/initialize`. `answered`: that and its answer.
+ * The documents' messages so far. `none`. `messages`: no request. `elsewhere`: requests, but no
+ * handshake, which an earlier host has answered. `asked`: a `ui/initialize`. `answered`: that and
+ * its answer.
  */
 type Handshake = "none" | "messages" | "elsewhere" | "asked" | "answered";
 
-/** The check whether a loaded document is the one that has subscribed. Messages to it are held meanwhile. */
+/**
+ * The check whether a loaded document is the one that has subscribed. Messages to it are held
+ * meanwhile.
+ */
 interface Check {
   held: Message[];
   timer?: ReturnType<typeof setTimeout>;
@@ -89,7 +101,10 @@ export class View implements Views {
     else if (!this.closed) this.post?.(message);
   }
 
-  /** The frame has loaded a document. If that is not the App that has subscribed, the App's subscriptions end. */
+  /**
+   * The frame has loaded a document. If that is not the App that has subscribed, the App's
+   * subscriptions end.
+   */
   loaded(perhapsSame: boolean): void {
     const document = this.#documents.loaded();
     if (document === "app" || !this.#port) return;
@@ -166,7 +181,10 @@ export class View implements Views {
     return !!this.#port && this.#server.connection.subscribes();
   }
 
-  /** Announces subscriptions to a View in the host context, since its handshake was with another host. */
+  /**
+   * Announces subscriptions to a View in the host context, since its handshake was with another
+   * host.
+   */
   #announce(): void {
     const { experimental } = this.capabilities<{ experimental?: Record<string, unknown> }>({});
     if (experimental)

@@ -1,6 +1,7 @@
 /**
- * dist/vite.client.js: the module that the Vite plugin adds to a page in development. It installs the page API,
- * connects to a gateway, and offers stores, the route, and the errors of the dev server.
+ * dist/vite.client.js: the module that the Vite plugin adds to a page in development. It installs
+ * the page API, connects to a gateway, and offers stores, the route, and the errors of the dev
+ * server.
  */
 import { pagewire } from "../page/early/module.ts"; // the package's own
 import { shared } from "../share/offer.ts";
@@ -22,7 +23,10 @@ type Store = Parameters<typeof shareStore>[0];
 // biome-ignore lint/suspicious/noExplicitAny: what libraries take and give
 type Any = any;
 
-/** Name to the number of its stores, and URI to the store that is shared there, with the function that ends that. */
+/**
+ * Name to the number of its stores, and URI to the store that is shared there, with the function
+ * that ends that.
+ */
 const counts = new Map<string, number>();
 const shares = new Map<string, { store: Any; end: () => void }>();
 /** URIs that the app has registered. */
@@ -30,7 +34,10 @@ const taken = new Set<string>();
 /** A member of the resources that this module registers. */
 const ours = Symbol();
 
-/** Shares a store. When a module is evaluated again, each of its stores replaces the earlier one by the same URI. */
+/**
+ * Shares a store. When a module is evaluated again, each of its stores replaces the earlier one by
+ * the same URI.
+ */
 function share(name: string, store: Store, description: string): void {
   const count = (counts.get(name) ?? 0) + 1;
   counts.set(name, count);
@@ -58,7 +65,10 @@ if (register)
     register.call(context, resource, ...rest);
   };
 
-/** Wraps `maker`, to share each store that it makes. Zustand's may return a function that makes the store. */
+/**
+ * Wraps `maker`, to share each store that it makes. Zustand's may return a function that makes the
+ * store.
+ */
 export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string): F {
   return ((...args) => {
     const made = maker(...args);

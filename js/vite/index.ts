@@ -1,10 +1,11 @@
 /**
- * dist/vite.js: the Vite plugin. In development, agents see every store that an app makes, without a line of code in
- * the app. A build contains nothing of it.
+ * dist/vite.js: the Vite plugin. In development, agents see every store that an app makes, without
+ * a line of code in the app. A build contains nothing of it.
  *
- * An import of a library that makes stores leads to a module made here. It exports the same as the library, but
- * client.ts wraps the functions that make stores, and so gets each store. Vite serves client.ts from this folder. No
- * source is rewritten. Each importer gets a module of its own, which names the stores after the importer.
+ * An import of a library that makes stores leads to a module made here. It exports the same as the
+ * library, but client.ts wraps the functions that make stores, and so gets each store. Vite serves
+ * client.ts from this folder. No source is rewritten. Each importer gets a module of its own, which
+ * names the stores after the importer.
  */
 import { existsSync, readFileSync } from "node:fs";
 import type * as types from "../vite.d.ts";
@@ -81,8 +82,9 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       ].join("\n");
     },
     /**
-     * Keeps the errors of the server, by module, until the module is right. Vite sends an error when a page asks for
-     * the module, but only to pages that are connected then: a page that is still loading misses it.
+     * Keeps the errors of the server, by module, until the module is right. Vite sends an error
+     * when a page asks for the module, but only to pages that are connected then: a page that is
+     * still loading misses it.
      */
     configureServer(server: Server) {
       const { ws } = server;
@@ -101,7 +103,8 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
           errors.set(err.id ?? "", { message: err.message, file: err.id, frame: err.frame });
           tell(ws);
         } else if (type !== "update" && type !== "full-reload") return;
-        // Checks each module: an update need not mend its error, and an error may be of a text that was replaced since.
+        // Checks each module: an update need not mend its error, and an error may be of a text that
+        // was replaced since.
         for (const [id, error] of errors)
           if (existsSync(fileOf(id)))
             (server.environments?.client ?? server).transformRequest(id).then(
@@ -113,7 +116,8 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       ws.on("pagewire:errors", (_, page) => tell(page));
     },
     transformIndexHtml: {
-      // As the last plugin, it puts its script first of all, so that it runs before the app makes a store.
+      // As the last plugin, it puts its script first of all, so that it runs before the app makes a
+      // store.
       order: "post",
       handler: () => [
         {

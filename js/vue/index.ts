@@ -1,8 +1,8 @@
 /**
  * dist/vue.js: `useResource`, which offers reactive state to agents for as long as its scope lives.
  *
- * Watchers do all of it, and Vue ends watchers with their scope. On a server the outer watcher runs once, but
- * shareStore does nothing there.
+ * Watchers do all of it, and Vue ends watchers with their scope. On a server the outer watcher runs
+ * once, but shareStore does nothing there.
  */
 import { toValue, watch } from "vue";
 import { shareStore } from "../share/store.ts";

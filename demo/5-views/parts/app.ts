@@ -1,6 +1,7 @@
 /**
- * The View's side of the MCP Apps channel, as small as possible: the part of @modelcontextprotocol/ext-apps' `App` that
- * the demo needs, so that both sides of the channel can be read here. A real View uses that `App`.
+ * The View's side of the MCP Apps channel, as small as possible: the part of
+ * @modelcontextprotocol/ext-apps' `App` that the demo needs, so that both sides of the channel can
+ * be read here. A real View uses that `App`.
  */
 interface Message {
   jsonrpc: "2.0";

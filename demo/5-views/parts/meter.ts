@@ -1,4 +1,7 @@
-/** The meter: counts the host's requests as they leave the page, separately with and without subscriptions. */
+/**
+ * The meter: counts the host's requests as they leave the page, separately with and without
+ * subscriptions.
+ */
 interface Count {
   since: number;
   seconds: number;
@@ -31,8 +34,8 @@ export class Meter {
   }
 
   /**
-   * fetch, for the client's transport. It does not count the handshake and the stream of notifications, which are no
-   * calls of a View.
+   * fetch, for the client's transport. It does not count the handshake and the stream of
+   * notifications, which are no calls of a View.
    */
   fetch(url: string | URL, init?: RequestInit): Promise<Response> {
     const { method, params } = (typeof init?.body === "string" ? JSON.parse(init.body) : {}) as {

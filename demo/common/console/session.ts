@@ -1,10 +1,11 @@
 /**
- * The agent: it connects, lists the page's resources, reads them, subscribes to them, and reads each again when it is
- * notified of a change. It does not draw: it calls a `View`, in the order of its actions.
+ * The agent: it connects, lists the page's resources, reads them, subscribes to them, and reads
+ * each again when it is notified of a change. It does not draw: it calls a `View`, in the order of
+ * its actions.
  *
- * Both protocol versions do the same by different messages. Until 2025-11-25 a client sends `initialize`, and
- * subscribes to each URI; from 2026-07-28 on it sends `server/discover`, and opens one `subscriptions/listen` with a
- * filter of the notifications that it wants.
+ * Both protocol versions do the same by different messages. Until 2025-11-25 a client sends
+ * `initialize`, and subscribes to each URI; from 2026-07-28 on it sends `server/discover`, and
+ * opens one `subscriptions/listen` with a filter of the notifications that it wants.
  */
 import { Client, type McpSubscription, type Transport } from "@modelcontextprotocol/client";
 import type { Era, View } from "./view.tsx";
@@ -23,13 +24,19 @@ export class Session {
   readonly #client: Client;
   /** The URIs listed now. */
   #listed = new Set<string>();
-  /** The subscribed URIs. A URI stays here while its resource is away, because the resource may come back. */
+  /**
+   * The subscribed URIs. A URI stays here while its resource is away, because the resource may come
+   * back.
+   */
   #subscribed = new Set<string>();
   /** The modern era's one subscription. */
   #listen: McpSubscription | undefined;
   /** Reads under way, by URI; true if the resource has changed meanwhile. */
   #reading = new Map<string, boolean>();
-  /** The last task. The next one runs after it, so that lists and subscriptions change one at a time. */
+  /**
+   * The last task. The next one runs after it, so that lists and subscriptions change one at a
+   * time.
+   */
   #last: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -112,7 +119,8 @@ export class Session {
     if (this.era === "legacy") {
       await Promise.all(added.map((uri) => this.#client.subscribeResource({ uri })));
     } else if (added.length > 0 || !this.#listen) {
-      // A filter cannot be changed: open one with the new URIs too, and close the old one only then.
+      // A filter cannot be changed: open one with the new URIs too, and close the old one only
+      // then.
       const old = this.#listen;
       this.#listen = await this.#client.listen({
         resourcesListChanged: true,
@@ -129,8 +137,8 @@ export class Session {
   }
 
   /**
-   * Reads a resource, and once more if it changed meanwhile. It never reads one URI twice at a time. It does not
-   * reject: one resource that cannot be read must not end the session.
+   * Reads a resource, and once more if it changed meanwhile. It never reads one URI twice at a
+   * time. It does not reject: one resource that cannot be read must not end the session.
    */
   async read(uri: string): Promise<void> {
     if (this.#reading.has(uri)) {

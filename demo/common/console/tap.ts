@@ -1,4 +1,7 @@
-/** A wire tap: passes all messages between an MCP client and its transport unchanged, and shows them. */
+/**
+ * A wire tap: passes all messages between an MCP client and its transport unchanged, and shows
+ * them.
+ */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 
 export type Direction = "sent" | "received";

@@ -1,6 +1,6 @@
 /**
- * The agent, as the person sees it, of the parts of which the inspector is made, too. All of its state is in the
- * document, for tests too:
+ * The agent, as the person sees it, of the parts of which the inspector is made, too. All of its
+ * state is in the document, for tests too:
  *
  *   <html data-agent="connecting|subscribed|error">
  *   #steps li[data-kind="connected|listed|read|subscribed"]            the agent's steps, each with its latest state

@@ -1,4 +1,6 @@
-/** Own references to the intrinsics that turn bytes into base64, for contents.ts. See intrinsics.ts. */
+/**
+ * Own references to the intrinsics that turn bytes into base64, for contents.ts. See intrinsics.ts.
+ */
 import { getter, uncurry } from "../early/basics.ts";
 
 export const { isArray } = Array;

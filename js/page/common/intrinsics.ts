@@ -1,6 +1,6 @@
 /**
- * The intrinsics of the late part. page/intrinsics.ts took them before the page could patch them, and passes them on by
- * position when this part is loaded. Equal names mean the same.
+ * The intrinsics of the late part. page/intrinsics.ts took them before the page could patch them,
+ * and passes them on by position when this part is loaded. Equal names mean the same.
  */
 import type { kept } from "../early/intrinsics.ts";
 

@@ -1,4 +1,7 @@
-/** The outcome of a tool that has no result: MCP's result with `isError`, in words that the agent may see. */
+/**
+ * The outcome of a tool that has no result: MCP's result with `isError`, in words that the agent
+ * may see.
+ */
 import { error, stringify } from "./intrinsics.ts";
 
 /** A failure in Pagewire's own words. */
@@ -10,10 +13,15 @@ export const refuse = (words: string): never => {
   throw new Refusal(words);
 };
 
-/** What an agent gets of a tool whose output JSON cannot hold: one that gets a failure calls again. */
+/**
+ * What an agent gets of a tool whose output JSON cannot hold: one that gets a failure calls again.
+ */
 export const unencodable = "The tool has run. Its result cannot be encoded as JSON: look at the page.";
 
-/** The text of a tool's output. A BigInt becomes a string. Throws `unencodable`; the console has the cause. */
+/**
+ * The text of a tool's output. A BigInt becomes a string. Throws `unencodable`; the console has the
+ * cause.
+ */
 export function encode(output: unknown): string {
   try {
     const digits = (_key: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);

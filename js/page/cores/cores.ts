@@ -1,9 +1,11 @@
 /**
- * The cores that the page layer feeds, any number at once: one on the page or in its worker, and one for each transport
- * to a core elsewhere. Each core has its own calls and watched URIs, and dies alone.
+ * The cores that the page layer feeds, any number at once: one on the page or in its worker, and
+ * one for each transport to a core elsewhere. Each core has its own calls and watched URIs, and
+ * dies alone.
  *
- * The registry sees one core (`shared.core`), which stands for all of them. Page code runs in microtasks, never on a
- * core's stack. Nothing is queued for a future core: when it comes, it gets all present registrations.
+ * The registry sees one core (`shared.core`), which stands for all of them. Page code runs in
+ * microtasks, never on a core's stack. Nothing is queued for a future core: when it comes, it gets
+ * all present registrations.
  */
 import { type Core, type PortSource, type Source, Status } from "../../link/link.ts";
 import { lengthForLimit } from "../resources/contents.ts";
@@ -41,7 +43,10 @@ export interface Attachment {
   adopt(core: Core): void;
   /** Gives the core up: its calls end, and it gets no further ones. */
   detach(): void;
-  /** The contents or the result that the page holds for a call, for a message to an agent in the page. */
+  /**
+   * The contents or the result that the page holds for a call, for a message to an agent in the
+   * page.
+   */
   held(call: number): { readonly text: string } | { readonly contents: readonly object[] };
 }
 
@@ -59,7 +64,10 @@ export function coresOf(early: Early, revisions: Revisions) {
   }
   const members = new SafeMap<number, Member>();
   let last = 0;
-  /** Calls that had begun when their core ended them, by name and arguments, and when: a second try is told once. */
+  /**
+   * Calls that had begun when their core ended them, by name and arguments, and when: a second try
+   * is told once.
+   */
   const left = new SafeMap<string, number>();
   /** Watched URI to the number of cores that watch it. */
   const watched = new SafeMap<string, number>();
@@ -82,7 +90,10 @@ export function coresOf(early: Early, revisions: Revisions) {
     stats.watched = watched.size;
   };
 
-  /** Attaches a core, which then calls the returned `source`. `dead` is called once, if the core dies. */
+  /**
+   * Attaches a core, which then calls the returned `source`. `dead` is called once, if the core
+   * dies.
+   */
   function attach(
     dead: (reason: string) => void,
     ports?: Pick<PortSource, "send" | "closed">,
@@ -183,7 +194,8 @@ export function coresOf(early: Early, revisions: Revisions) {
         if (on) watching.set(uri, true);
         else watching.delete(uri);
         count(uri, on ? 1 : -1);
-        // A core elsewhere gets the present revision, so that it misses no change. A core in the page misses none.
+        // A core elsewhere gets the present revision, so that it misses no change. A core in the
+        // page misses none.
         if (on && core?.carries) core.touch(uri, revisions.of(uri));
       },
       report: (message) => over || error("pagewire: " + message),

@@ -1,6 +1,7 @@
 /**
- * The `pagewire` object outside of a page: on a server that renders, in a worker, in a test whose DOM is too small for
- * the page layer. Importing it must do no harm there. Its connect() says what is missing.
+ * The `pagewire` object outside of a page: on a server that renders, in a worker, in a test whose
+ * DOM is too small for the page layer. Importing it must do no harm there. Its connect() says what
+ * is missing.
  */
 import type { Pagewire } from "../../pagewire.d.mts";
 

@@ -1,9 +1,10 @@
 /**
- * The part of serving agents that every page carries: pagewire.connect(), ports and envelopes posted to the window, and
- * the import of dist/pagewire.core.js when the first agent comes. The rest is in late.ts, which that file contains.
+ * The part of serving agents that every page carries: pagewire.connect(), ports and envelopes
+ * posted to the window, and the import of dist/pagewire.core.js when the first agent comes. The
+ * rest is in late.ts, which that file contains.
  *
- * It never fetches anything before it is asked to, and never throws into a page's event loop. A failure is logged,
- * closes the waiting port, and dispatches an `error` event.
+ * It never fetches anything before it is asked to, and never throws into a page's event loop. A
+ * failure is logged, closes the waiting port, and dispatches an `error` event.
  */
 import type { PagewireTransport } from "../../pagewire.d.mts";
 import { isObject } from "./basics.ts";
@@ -46,7 +47,9 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       throw failed(cause);
     }
   };
-  /** Loads the late part. With `core`, the wasm is fetched together with the loader, not after it. */
+  /**
+   * Loads the late part. With `core`, the wasm is fetched together with the loader, not after it.
+   */
   const arrive = async (core?: boolean) => {
     const { stats } = shared;
     if (core && stats.core === "none") {
@@ -60,8 +63,8 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       throw cause;
     }
   };
-  // Each promise is awaited, none returned: an async function that returns a promise calls its `then`, which a page can
-  // have patched; `await` does not.
+  // Each promise is awaited, none returned: an async function that returns a promise calls its
+  // `then`, which a page can have patched; `await` does not.
   const open = async (carrier: Carrier) => await (await arrive(true)).open(carrier);
 
   return {
@@ -74,7 +77,10 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       } catch {} // it has been reported
     },
 
-    /** Answers a call of one of the tools of page/resourcetools.ts. That fetches the loader, but no wasm. */
+    /**
+     * Answers a call of one of the tools of page/resourcetools.ts. That fetches the loader, but no
+     * wasm.
+     */
     async answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object> {
       try {
         return await (await arrive()).answer(name, input, signal);
@@ -98,14 +104,17 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
      *   - the envelope of @mcp-b's tab transport, from the page's own window only. Pagewire does not answer it if there
      *     is another server: `foreign` is set, or that server has announced that it is ready.
      *
-     * Nothing is posted before a client asks: the page's other listeners get it too, and some parse every message.
-     * Returns a function that stops accepting.
+     * Nothing is posted before a client asks: the page's other listeners get it too, and some parse
+     * every message. Returns a function that stops accepting.
      */
     accept(foreign?: boolean): () => void {
       const { origin } = settings;
       const ready = "mcp-server-ready";
       let silent = foreign;
-      /** How many of Pagewire's own `ready` messages have yet to arrive here: each message of the window does. */
+      /**
+       * How many of Pagewire's own `ready` messages have yet to arrive here: each message of the
+       * window does.
+       */
       let readies = 0;
       let asked = false;
       const say = (payload: string) =>
@@ -134,7 +143,8 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
           if (!silent) readies++;
           say(ready);
         } catch {
-          // The failure has been reported. This keeps clients from waiting for a server that will not come.
+          // The failure has been reported. This keeps clients from waiting for a server that will
+          // not come.
           say("mcp-server-stopped");
         }
       };
@@ -143,7 +153,8 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
         const data = messageData(event);
         if (!isObject(data)) return;
         const { type, channel, direction, payload } = data as { [member: string]: unknown };
-        // Pagewire's own answers arrive here too. They end here, since reading origin and source takes time.
+        // Pagewire's own answers arrive here too. They end here, since reading origin and source
+        // takes time.
         if (direction === "server-to-client" && payload !== ready) return;
         const from = messageOrigin(event);
         const source = messageSource(event);
@@ -167,9 +178,10 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
     },
 
     /**
-     * Opens a port for an agent in the page's own script. It is a transport for the official TypeScript client.
-     * Messages are delivered in microtasks, in order, never from within `send`. Handlers are looked up for each
-     * message, since clients replace them. Async functions return real promises, also if the page has patched Promise.
+     * Opens a port for an agent in the page's own script. It is a transport for the official
+     * TypeScript client. Messages are delivered in microtasks, in order, never from within `send`.
+     * Handlers are looked up for each message, since clients replace them. Async functions return
+     * real promises, also if the page has patched Promise.
      */
     connect(): PagewireTransport {
       let started = false;
@@ -192,7 +204,8 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
         },
         async send(message) {
           requireOpen();
-          // Now, since the caller may change the message later. Throws a TypeError for a cycle or a BigInt.
+          // Now, since the caller may change the message later. Throws a TypeError for a cycle or a
+          // BigInt.
           const text = stringify(message);
           // Waits for the core. Later messages follow in order.
           (await port).receive(text ?? "undefined");

@@ -1,14 +1,17 @@
 /**
- * Web IDL's conversion of JavaScript values, driven by the tables of idl.gen.ts, with Chromium's messages.
+ * Web IDL's conversion of JavaScript values, driven by the tables of idl.gen.ts, with Chromium's
+ * messages.
  *
- * Each argument of a page goes through here once, and each member is read once, in Web IDL's order. The result is a
- * copy that the page cannot change. This file knows nothing about resources: registry.ts checks ranges, URIs and
- * limits.
+ * Each argument of a page goes through here once, and each member is read once, in Web IDL's order.
+ * The result is a copy that the page cannot change. This file knows nothing about resources:
+ * registry.ts checks ranges, URIs and limits.
  */
 import { isObject } from "./basics.ts";
 import { aborted, apply, setPrototypeOf, toWellFormed } from "./intrinsics.ts";
 
-/** A type of the IDL, as idl/generate.mjs writes it: a name, [T] for sequence<T>, or a definition. */
+/**
+ * A type of the IDL, as idl/generate.mjs writes it: a name, [T] for sequence<T>, or a definition.
+ */
 export type Type =
   | "DOMString"
   | "USVString"
@@ -36,7 +39,9 @@ export interface Enumeration {
   readonly values: readonly string[];
 }
 
-/** A method of the page API: its name, the types of its arguments, and the number of required ones. */
+/**
+ * A method of the page API: its name, the types of its arguments, and the number of required ones.
+ */
 export type Operation = readonly [name: string, types: readonly Type[], required: number];
 
 const fail = (what: string): never => {

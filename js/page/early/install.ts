@@ -1,9 +1,10 @@
 /**
- * Puts the page API where the IDL says, as a browser's bindings would: property attributes, names, lengths, brand
- * checks, argument counts. Every definition can be undone.
+ * Puts the page API where the IDL says, as a browser's bindings would: property attributes, names,
+ * lengths, brand checks, argument counts. Every definition can be undone.
  *
- * A native (or polyfilled) ModelContext is extended, never replaced or wrapped: brand checks refuse a Proxy, and
- * extensions and DevTools go on seeing the original. A context that has `registerResource` already is left alone.
+ * A native (or polyfilled) ModelContext is extended, never replaced or wrapped: brand checks refuse
+ * a Proxy, and extensions and DevTools go on seeing the original. A context that has
+ * `registerResource` already is left alone.
  */
 import { convert } from "./convert.ts";
 import { getter, modelContext, uncurry } from "./basics.ts";
@@ -28,7 +29,10 @@ export type Methods = { readonly [name: string]: (args: readonly unknown[], wher
 /** Undoes a definition. */
 type Undo = () => void;
 
-/** Defines a property; undoing it restores the former property, unless other code has redefined it since. */
+/**
+ * Defines a property; undoing it restores the former property, unless other code has redefined it
+ * since.
+ */
 export function define(target: object, name: string, descriptor: PropertyDescriptor): Undo {
   const before = descriptorOf(target, name);
   const ours: PropertyDescriptor = { __proto__: null, configurable: true, ...descriptor } as PropertyDescriptor;
@@ -64,7 +68,8 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     void (undo[undo.length] = define(target, name, descriptor));
 
   let context: object | undefined = modelContext();
-  // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their user.
+  // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their
+  // user.
   const { registerTool, executeTool } = (context ?? {}) as Tooling;
   if (registerTool && executeTool && !exec(/\[native code/, `${registerTool}`))
     add(context!, "registerTool", {
@@ -84,8 +89,9 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     defineProperty(ModelContext.prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
     context = contexts.of(document);
     add(globalThis, "ModelContext", { writable: true, value: ModelContext });
-    // A polyfill of registerTool that loads later finds a model context and does nothing. So this context needs the
-    // polyfill's methods. modelcontext.ts, which comes with pagewire.core.js, runs them.
+    // A polyfill of registerTool that loads later finds a model context and does nothing. So this
+    // context needs the polyfill's methods. modelcontext.ts, which comes with pagewire.core.js,
+    // runs them.
     const check = acceptsOnly((shared.unused = context));
     for (const name of ["registerTool", "getTools", "executeTool"]) {
       const { [name]: value } = {
@@ -101,10 +107,12 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     add(ModelContext.prototype, "__isBrowserMcpServer", { value: true });
   }
 
-  // The prototype of the context's class. A polyfill's context may be a plain object: then the object itself.
+  // The prototype of the context's class. A polyfill's context may be a plain object: then the
+  // object itself.
   const above = getPrototypeOf(context)!;
   const prototype = above === Object.prototype ? context : above;
-  // A native getter is the best brand check: it accepts contexts of other windows and refuses impostors and Proxies.
+  // A native getter is the best brand check: it accepts contexts of other windows and refuses
+  // impostors and Proxies.
   const toolchange = builtIn && descriptorOf(prototype, "ontoolchange")?.get;
   const brand = toolchange ? uncurry(toolchange) : builtIn ? acceptsOnly(context) : contexts.brand;
   for (const operation of operations)
@@ -125,8 +133,8 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
 }
 
 /**
- * The minimal ModelContext of a browser that has none: an event target. `install` adds the three methods, and stubs of
- * WebMCP's methods for tools.
+ * The minimal ModelContext of a browser that has none: an event target. `install` adds the three
+ * methods, and stubs of WebMCP's methods for tools.
  */
 const { ModelContext } = {
   // A member of an object literal keeps its name when the build shortens names.
@@ -138,7 +146,10 @@ const { ModelContext } = {
   },
 };
 
-/** The model contexts of a window whose browser has none. Each document has its own, also one from a DOMParser. */
+/**
+ * The model contexts of a window whose browser has none. Each document has its own, also one from a
+ * DOMParser.
+ */
 function makeContexts() {
   /** Document to its context, and each context to itself. */
   const contexts = new SafeWeakMap<object, object>();

@@ -1,10 +1,12 @@
 /**
- * References to the intrinsics that the page layer uses, taken when the script runs. So the page layer keeps working in
- * a page that later patches JSON, Promise, Map or a prototype, as old libraries, zone.js and recorders do.
+ * References to the intrinsics that the page layer uses, taken when the script runs. So the page
+ * layer keeps working in a page that later patches JSON, Promise, Map or a prototype, as old
+ * libraries, zone.js and recorders do.
  *
- * It never calls page code. Other intrinsics are not needed: `await` and `async` use the real Promise even if the page
- * has patched it. Array iteration (`for...of`, spread in calls, destructuring) uses the patched iterator, so it is used
- * only on values whose iterator the page may choose.
+ * It never calls page code. Other intrinsics are not needed: `await` and `async` use the real
+ * Promise even if the page has patched it. Array iteration (`for...of`, spread in calls,
+ * destructuring) uses the patched iterator, so it is used only on values whose iterator the page
+ * may choose.
  */
 
 import { getter, safe, uncurry } from "./basics.ts";
@@ -30,7 +32,10 @@ export const SafePromise = Promise;
 
 export const slice = uncurry(String.prototype.slice);
 export const indexOf = uncurry(String.prototype.indexOf);
-/** Chromium has it since 111. Where it is missing, JSON escapes lone surrogates and the core replaces them. */
+/**
+ * Chromium has it since 111. Where it is missing, JSON escapes lone surrogates and the core
+ * replaces them.
+ */
 export const toWellFormed = uncurry(("" as { toWellFormed?(): string }).toWellFormed ?? String.prototype.toString) as (
   text: string,
 ) => string;
@@ -73,9 +78,9 @@ export const exception = (name: string, message: string): Error =>
   name === "QuotaExceededError" && Quota ? new Quota(message) : new Exception(message, name);
 
 /**
- * Intrinsics for the late part, since the page may have patched its own by then: only those that libraries are known to
- * patch. The late part takes the others (typed arrays, Blob) itself. common/intrinsics.ts has the same order: names would
- * cost every page 70 bytes.
+ * Intrinsics for the late part, since the page may have patched its own by then: only those that
+ * libraries are known to patch. The late part takes the others (typed arrays, Blob) itself.
+ * common/intrinsics.ts has the same order: names would cost every page 70 bytes.
  */
 export const kept = [
   aborted,

@@ -1,6 +1,7 @@
 /**
- * Loads the late part of the page layer, which comes with the core. The build replaces this file by js/inject/load.ts
- * in dist/pagewire.inject.js, and by js/extension/load.ts in the extension: both contain the late part.
+ * Loads the late part of the page layer, which comes with the core. The build replaces this file by
+ * js/inject/load.ts in dist/pagewire.inject.js, and by js/extension/load.ts in the extension: both
+ * contain the late part.
  */
 import type { CoreSettings, LateModule, Load } from "./shared.ts";
 
@@ -16,7 +17,8 @@ const GIVE = Symbol.for("pagewire.core");
 
 export const load: Load = async ({ core }) => {
   const page = globalThis as { [GIVE]?: (module: LateModule) => void };
-  // Parcel turns a module that is named by a URL into a script without exports. Then core.ts calls this, once.
+  // Parcel turns a module that is named by a URL into a script without exports. Then core.ts calls
+  // this, once.
   if (PAGEWIRE_BUNDLED)
     page[GIVE] = (module) => {
       given = module;
@@ -30,8 +32,8 @@ export const load: Load = async ({ core }) => {
 };
 
 /**
- * Starts the fetch of the wasm while the loader is still on its way: one round trip instead of two. A preload link
- * would do that too, but WebKit then fetches the file twice.
+ * Starts the fetch of the wasm while the loader is still on its way: one round trip instead of two.
+ * A preload link would do that too, but WebKit then fetches the file twice.
  */
 export async function preload(settings: CoreSettings): Promise<void> {
   try {

@@ -1,7 +1,7 @@
 /**
- * dist/pagewire.mjs and .cjs: the module. Importing it installs the page API. Its export `pagewire`, also the default,
- * is `globalThis.pagewire`; outside of a page it is the object of absent.ts. Importing never throws, since a page, a
- * server or a test works without agents.
+ * dist/pagewire.mjs and .cjs: the module. Importing it installs the page API. Its export
+ * `pagewire`, also the default, is `globalThis.pagewire`; outside of a page it is the object of
+ * absent.ts. Importing never throws, since a page, a server or a test works without agents.
  */
 import type { Pagewire } from "../../pagewire.d.mts";
 import { absent } from "./absent.ts";
@@ -11,8 +11,9 @@ import { enter } from "./pagewire.ts";
 function install(): Pagewire {
   if (typeof document !== "object") return absent();
   try {
-    // Written out, since bundlers know this pattern: by it they find the files, move them, and insert the new URLs. A
-    // bundle that is no module has no import.meta: its files are in the folder of the script.
+    // Written out, since bundlers know this pattern: by it they find the files, move them, and
+    // insert the new URLs. A bundle that is no module has no import.meta: its files are in the
+    // folder of the script.
     const files = import.meta.url
       ? {
           core: new URL("./pagewire.core.js", import.meta.url).href,

@@ -1,9 +1,11 @@
 /**
- * The `pagewire` object, and the start of the page layer. It installs the page API and accepts ports that are posted to
- * the window. It fetches nothing until an agent comes, unless the page asks for that.
+ * The `pagewire` object, and the start of the page layer. It installs the page API and accepts
+ * ports that are posted to the window. It fetches nothing until an agent comes, unless the page
+ * asks for that.
  *
- * This file puts the others together and holds no logic of its own. Outside a window in a secure context (an http page,
- * a worker, a server that renders) nothing is installed, and connect() throws an error that says why.
+ * This file puts the others together and holds no logic of its own. Outside a window in a secure
+ * context (an http page, a worker, a server that renders) nothing is installed, and connect()
+ * throws an error that says why.
  */
 import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../../pagewire.d.mts";
 import { agentsOf } from "./agents.ts";
@@ -30,7 +32,8 @@ const texts = [
 ] as const;
 
 /**
- * Installs Pagewire, with its files beside the URL `base`, or returns the one that is there: loading twice is harmless.
+ * Installs Pagewire, with its files beside the URL `base`, or returns the one that is there:
+ * loading twice is harmless.
  */
 export function boot(base: string, options: PagewireOptions): Pagewire {
   const before = globalThis.pagewire as Pagewire | undefined;
@@ -110,8 +113,8 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   });
   const projection = project(tooling, agents.answer);
   if (usable) {
-    // Chromium's featurePolicy denies "tools" also where WebMCP is off, so its answer counts only if it knows the
-    // feature.
+    // Chromium's featurePolicy denies "tools" also where WebMCP is off, so its answer counts only
+    // if it knows the feature.
     const policy: { features(): string[]; allowsFeature(name: string): boolean } | undefined =
       ofDocument("featurePolicy");
     const windowOf = getter(Document.prototype, "defaultView");
@@ -162,7 +165,8 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
 }
 
 /**
- * Like boot, for a page's own script. An extension's page layer that came first adopts the options and the loader.
+ * Like boot, for a page's own script. An extension's page layer that came first adopts the options
+ * and the loader.
  */
 export function enter(base: string, options: PagewireOptions): Pagewire {
   const pagewire: Pagewire & { adopt?: Adopt } = boot(base, options);

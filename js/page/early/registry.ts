@@ -1,9 +1,10 @@
 /**
  * The page's resources: the bodies of the three methods, for converted arguments.
  *
- * The page layer is the source of truth. A core gets all resources when it starts, and then each change. It checks them
- * again, but only these checks throw in the page. Nothing here waits. Nothing calls the page's code, except that
- * serialising a schema may run its toJSON. So that comes before the registry is looked at.
+ * The page layer is the source of truth. A core gets all resources when it starts, and then each
+ * change. It checks them again, but only these checks throw in the page. Nothing here waits.
+ * Nothing calls the page's code, except that serialising a schema may run its toJSON. So that comes
+ * before the registry is looked at.
  */
 import { isObject } from "./basics.ts";
 import { aborted, exception, listen, microtask, parse, SafeMap, stringify, unlisten, warn } from "./intrinsics.ts";
@@ -11,7 +12,10 @@ import { type Entry, shared } from "./shared.ts";
 import { canonical, requireOrigin } from "./uri.ts";
 
 export const maxResources = 10_000;
-/** In code units of JSON: an icon as a data: URI fits. Ten thousand of these take gigabytes, but the page's own. */
+/**
+ * In code units of JSON: an icon as a data: URI fits. Ten thousand of these take gigabytes, but the
+ * page's own.
+ */
 export const maxDescription = 262_144;
 const maxInterval = 86_400_000;
 /** Cores parse no more of a descriptor: bridge/descriptor.go. */
@@ -110,8 +114,8 @@ function remove(key: string, entry: Entry): void {
 }
 
 /**
- * Announces a changed list. An empty list is announced in a microtask, since a page that replaces its only resource
- * (React does at each mount) has none for a moment.
+ * Announces a changed list. An empty list is announced in a microtask, since a page that replaces
+ * its only resource (React does at each mount) has none for a moment.
  */
 function relisted(gone?: string): void {
   shared.changed?.("", gone);
@@ -123,7 +127,9 @@ export function withdrawAll(): void {
   entries.forEach((entry, key) => remove(key, entry));
 }
 
-/** Key that was notified in this turn of the event loop, to whether it was notified more than once. */
+/**
+ * Key that was notified in this turn of the event loop, to whether it was notified more than once.
+ */
 const told = new SafeMap<string, boolean>();
 
 const touch = (key: string) => {
@@ -135,12 +141,13 @@ export function notify(uri: string, where: string): void {
   const known = entries.has(uri);
   const key = known ? uri : canonical(uri, where);
   stats.notified++;
-  // An unknown URI is passed on: it may be an expansion of a template, or carry the parameters of a uriSchema. The core
-  // matches those. Without a core there are no watchers.
+  // An unknown URI is passed on: it may be an expansion of a template, or carry the parameters of a
+  // uriSchema. The core matches those. Without a core there are no watchers.
   if (!known && !entries.has(key)) stats.unknown++;
-  // The core merges updates over time. But each touch costs up to 9 us while the wasm is cold, and a loop of 10,000
-  // took 120 ms, longer than the core's interval. So all calls of a turn after the first cause only one more touch, at
-  // the turn's end. Agents cannot notice, since reads do not run before that.
+  // The core merges updates over time. But each touch costs up to 9 us while the wasm is cold, and
+  // a loop of 10,000 took 120 ms, longer than the core's interval. So all calls of a turn after the
+  // first cause only one more touch, at the turn's end. Agents cannot notice, since reads do not
+  // run before that.
   const again = told.get(key);
   if (again) return;
   told.set(key, again === false);
@@ -153,5 +160,8 @@ export function notify(uri: string, where: string): void {
   });
 }
 
-/** Most calls pass the canonical spelling; then the URL parser (about 1 us, in the page's mousemove) is not needed. */
+/**
+ * Most calls pass the canonical spelling; then the URL parser (about 1 us, in the page's mousemove)
+ * is not needed.
+ */
 const keyOf = (uri: string, where: string) => (entries.has(uri) ? uri : canonical(uri, where));

@@ -1,17 +1,19 @@
 /**
- * Three read-only tools, for agents that know tools but not resources. They appear with the page's first resource and
- * go with its last, in any model context that has a registerTool: the browser's own, or a polyfill's.
+ * Three read-only tools, for agents that know tools but not resources. They appear with the page's
+ * first resource and go with its last, in any model context that has a registerTool: the browser's
+ * own, or a polyfill's.
  *
- * This file only registers them, since every page pays for it. webmcp/resourcetools.ts answers; it comes with
- * pagewire.core.js at the first call, without wasm. The descriptions are for models, within the lengths that Chrome
- * recommends: 30 for a name, 500 for a description, 150 for a parameter's. Nothing here throws into the page.
+ * This file only registers them, since every page pays for it. webmcp/resourcetools.ts answers; it
+ * comes with pagewire.core.js at the first call, without wasm. The descriptions are for models,
+ * within the lengths that Chrome recommends: 30 for a name, 500 for a description, 150 for a
+ * parameter's. Nothing here throws into the page.
  */
 import { listen, SafeAbortController, warn } from "./intrinsics.ts";
 import { shared, type Tooling } from "./shared.ts";
 
 /**
- * The schemas use only keywords of JSON Schema that browsers must accept: type, properties, required,
- * additionalProperties, minimum and maximum.
+ * The schemas use only keywords of JSON Schema that browsers must accept: type, properties,
+ * required, additionalProperties, minimum and maximum.
  */
 const text = (description: string) => ({ type: "string", description });
 const since = text("The last `revision`.");
@@ -39,7 +41,10 @@ const tools: readonly (readonly [
   ],
 ];
 
-/** Registers the tools in the model context that `tooling` returns. The result's `populated` is for `shared`. */
+/**
+ * Registers the tools in the model context that `tooling` returns. The result's `populated` is for
+ * `shared`.
+ */
 export function project(
   tooling: () => Tooling | undefined,
   answer: (name: string, input: unknown, signal: AbortSignal | undefined) => Promise<object>,
@@ -88,8 +93,8 @@ export function project(
         registered = {};
       } else if (!stop) {
         const holder = tooling();
-        // Tried again at each registration, for a polyfill that comes late. Pagewire's own context gets the tools only
-        // when it is used, since registering there loads pagewire.core.js.
+        // Tried again at each registration, for a polyfill that comes late. Pagewire's own context
+        // gets the tools only when it is used, since registering there loads pagewire.core.js.
         if (!holder || holder === shared.unused) return;
         stop = new SafeAbortController();
         for (let i = 0; i < tools.length; i++) void register(holder, i, stop);

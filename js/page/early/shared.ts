@@ -1,9 +1,10 @@
 /**
- * The interface between the two halves of the page layer: the early part, which every page carries (dist/pagewire.js),
- * and the late part, which comes with the core when the first agent does (late.ts, in dist/pagewire.core.js).
+ * The interface between the two halves of the page layer: the early part, which every page carries
+ * (dist/pagewire.js), and the late part, which comes with the core when the first agent does
+ * (late.ts, in dist/pagewire.core.js).
  *
- * The page layer works without a core: the registry is complete in itself. Changes before a core starts need no queue,
- * because a new core gets all present registrations.
+ * The page layer works without a core: the registry is complete in itself. Changes before a core
+ * starts need no queue, because a new core gets all present registrations.
  */
 import type { Core, CoreOptions, PortCore, Start } from "../../link/link.ts";
 import type { PagewireOptions, PagewireStats } from "../../pagewire.d.mts";
@@ -29,18 +30,26 @@ export const shared = {
   core: undefined as AllCores | undefined,
   /** Key (canonical URI or template) to registration, in order of registration. */
   entries: new SafeMap<string, Entry>(),
-  /** Called with true at each registration, and with false when the last resource has gone: resourcetools.ts. */
+  /**
+   * Called with true at each registration, and with false when the last resource has gone:
+   * resourcetools.ts.
+   */
   populated: (_any: boolean): void => {},
   /** The model context that Pagewire has made, until one of its methods for tools is called. */
   unused: undefined as object | undefined,
-  /** The annotations of a polyfill's tools, by the tool's name: the polyfill drops unknown ones (install.ts). */
+  /**
+   * The annotations of a polyfill's tools, by the tool's name: the polyfill drops unknown ones
+   * (install.ts).
+   */
   annotated: new SafeMap<string, Annotations>(),
   /**
-   * Called with each notified key, and with "" when the list changes; then `gone` is the key that was withdrawn, if any.
-   * Set by webmcp/resourcetools.ts, once loaded.
+   * Called with each notified key, and with "" when the list changes; then `gone` is the key that
+   * was withdrawn, if any. Set by webmcp/resourcetools.ts, once loaded.
    */
   changed: undefined as ((key: string, gone?: string) => void) | undefined,
-  /** Called with each key that was notified, once per turn of the event loop: for content scripts. */
+  /**
+   * Called with each key that was notified, once per turn of the event loop: for content scripts.
+   */
   hint: (_key: string): void => {},
   /** The counters that `pagewire.stats()` copies. */
   stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<
@@ -55,19 +64,25 @@ export interface CoreSettings extends CoreOptions {
   core: string;
   /** The other origins whose windows may connect. */
   origins: readonly string[];
-  /** The resources that tools depend on, as the page gave them. Once loaded, pagetools.ts notices a new value. */
+  /**
+   * The resources that tools depend on, as the page gave them. Once loaded, pagetools.ts notices a
+   * new value.
+   */
   freshState?: PagewireOptions["freshState"];
   /** The tools that may navigate to another document. */
   navigatingTools?: PagewireOptions["navigatingTools"];
-  /** Whether agents get the error message of a failed read. Default false: a page's messages may hold secrets. */
+  /**
+   * Whether agents get the error message of a failed read. Default false: a page's messages may
+   * hold secrets.
+   */
   exposeErrors?: boolean;
   /** The URL of the page's ticket for the gateway of its service. */
   ticket?: string;
 }
 
 /**
- * A function that posts a frame to a core elsewhere. The link sets `receive`, which takes that core's frames; null ends
- * the link. With `slow` a frame leaves the page in a later task.
+ * A function that posts a frame to a core elsewhere. The link sets `receive`, which takes that
+ * core's frames; null ends the link. With `slow` a frame leaves the page in a later task.
  */
 export interface Post {
   (frame: string): void;
@@ -97,8 +112,8 @@ export interface Early {
 }
 
 /**
- * The part of WebMCP's own ModelContext for tools. A polyfill's need not be an EventTarget. Firefox's is older:
- * tools/oldercontext.ts.
+ * The part of WebMCP's own ModelContext for tools. A polyfill's need not be an EventTarget.
+ * Firefox's is older: tools/oldercontext.ts.
  */
 export interface Tooling {
   registerTool(tool: object, options: { signal: AbortSignal }): Promise<void>;
@@ -121,7 +136,8 @@ export interface RegisteredTool {
 }
 
 /**
- * Carries a port's messages: as objects or, with `text`, as JSON text. Both methods are called in microtasks, in order.
+ * Carries a port's messages: as objects or, with `text`, as JSON text. Both methods are called in
+ * microtasks, in order.
  * `closed` is called once, as the last; `failure` means that the port did not end as intended.
  */
 export type Carrier = { closed(reason: string, failure: boolean): void } & (
@@ -148,8 +164,8 @@ export interface LateModule {
 export type Load = (settings: CoreSettings) => Promise<LateModule>;
 
 /**
- * The member `adopt` of the extension's page layer, which has no core. A page's own script that comes later calls it to
- * pass on its options and loader.
+ * The member `adopt` of the extension's page layer, which has no core. A page's own script that
+ * comes later calls it to pass on its options and loader.
  */
 export type Adopt = (base: string, options: PagewireOptions, load: Load) => void;
 
@@ -167,7 +183,9 @@ export interface Late {
   envelope(payload: unknown): Promise<void>;
   /** Opens a port that the MessagePort carries. `source` is the window that sent it. */
   serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
-  /** Starts the core; with a gateway, connects to that instead, again whenever the connection ends. */
+  /**
+   * Starts the core; with a gateway, connects to that instead, again whenever the connection ends.
+   */
   warmUp(gateway: Gateway | undefined): Promise<void>;
   /** Closes all ports and gives the core up, for good. */
   shutDown(reason: string): void;

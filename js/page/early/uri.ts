@@ -1,8 +1,9 @@
 /**
- * Checks the URIs of resources, and makes the canonical form that the registry, the core and agents use.
+ * Checks the URIs of resources, and makes the canonical form that the registry, the core and agents
+ * use.
  *
- * The algorithm is "the canonical form of a uri" of the IDL. The browser's own parser decides what a URI is; nothing
- * here second-guesses it, and the core only compares the results.
+ * The algorithm is "the canonical form of a uri" of the IDL. The browser's own parser decides what
+ * a URI is; nothing here second-guesses it, and the core only compares the results.
  */
 import { ofDocument } from "./basics.ts";
 import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
@@ -10,9 +11,9 @@ import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
 export const maxURI = 8192;
 
 /**
- * The rest of a template, after its literal start: variables with text between them, then perhaps a query. The grammar
- * is that of bridge/resource/template.go. Characters that a URI cannot hold are refused, not encoded: agents encode
- * them in an expansion, which would then match nothing.
+ * The rest of a template, after its literal start: variables with text between them, then perhaps a
+ * query. The grammar is that of bridge/resource/template.go. Characters that a URI cannot hold are
+ * refused, not encoded: agents encode them in an expansion, which would then match nothing.
  */
 const expressions = /^(?:\{\w+\}[^\0- "#<>\\^`{}\x7f-\uffff]+)*(?:\{\w+\})?(?:\{\?\w+(?:,\w+)*\})?$/;
 const repeated = /\{\??(?:\w+,)*(\w+)[,}](?:.*\{\??)?(?:\w+,)*\1[,}]/;
@@ -50,8 +51,8 @@ export function canonical(uri: string, where: string): string {
 }
 
 /**
- * Returns `key`, a canonical URI or template. Throws a SecurityError if it is not at `origin`, or is under /.pagewire/,
- * where a gateway lists the resources that several tabs have under one URI.
+ * Returns `key`, a canonical URI or template. Throws a SecurityError if it is not at `origin`, or
+ * is under /.pagewire/, where a gateway lists the resources that several tabs have under one URI.
  */
 export function requireOrigin(key: string, origin: string, where: string): string {
   if (!owns(key, origin)) throw foreign(key, where);

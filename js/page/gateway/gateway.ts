@@ -1,13 +1,15 @@
 /**
- * Transports to a gateway, which is a core elsewhere (js/link/channel.ts). Either the page itself opens a WebSocket to
- * a `pagewire serve`; or a debugger, such as that gateway, passes in a function that posts frames.
+ * Transports to a gateway, which is a core elsewhere (js/link/channel.ts). Either the page itself
+ * opens a WebSocket to a `pagewire serve`; or a debugger, such as that gateway, passes in a
+ * function that posts frames.
  *
- * With a `ticket` the gateway belongs to the page's service (`pagewire-node`): the page then first sends its ticket, in
- * a message that is not a frame of the link, and connects to another node when the gateway asks for that.
+ * With a `ticket` the gateway belongs to the page's service (`pagewire-node`): the page then first
+ * sends its ticket, in a message that is not a frame of the link, and connects to another node when
+ * the gateway asks for that.
  *
- * Without a gateway the page goes on trying, more and more rarely. It loads no wasm for a gateway. The console says
- * once why there is no connection, and what to do. (The browser adds a line for each attempt, which cannot be
- * prevented.)
+ * Without a gateway the page goes on trying, more and more rarely. It loads no wasm for a gateway.
+ * The console says once why there is no connection, and what to do. (The browser adds a line for
+ * each attempt, which cannot be prevented.)
  */
 import { report } from "../common/report.ts";
 import type { Gateway, Early, Post } from "../early/shared.ts";
@@ -27,14 +29,17 @@ const { random } = Math;
 const { info } = console;
 
 /**
- * The longest pause between attempts, in ms: for a visible page until its `soonFor` failures, which take a minute; for
- * a visible page later; and for a hidden page.
+ * The longest pause between attempts, in ms: for a visible page until its `soonFor` failures, which
+ * take a minute; for a visible page later; and for a hidden page.
  */
 const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
 const soonFor = 34;
 /** Failures before the console shows one: a gateway that restarts is back before that. */
 const patience = 4;
-/** The time over which the pages of a node that ends or has died connect again, in ms: nodes take 1,000 a second. */
+/**
+ * The time over which the pages of a node that ends or has died connect again, in ms: nodes take
+ * 1,000 a second.
+ */
 const moveWithin = 2_000;
 
 const tabKey = "pagewire:tab";
@@ -54,14 +59,19 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
   let told = false;
   /** Whether the console has said that the gateway's owner is unknown. */
   let warned = false;
-  /** No attempt is made: for good (`over`), or while the page is in the back/forward cache (`away`). */
+  /**
+   * No attempt is made: for good (`over`), or while the page is in the back/forward cache (`away`).
+   */
   let over = false;
   let away = false;
   let focused = 0;
   let tab = "";
   /** The link over the connection. */
   let link: Channel | undefined;
-  /** Counts the connections: if a document has two links, the gateway takes the one with the higher number. */
+  /**
+   * Counts the connections: if a document has two links, the gateway takes the one with the higher
+   * number.
+   */
   let dials = 0;
   let fetching = false;
   let renewal = 0;
@@ -86,8 +96,9 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
   }
 
   /**
-   * Fetches a ticket, and sends it on the open connection, or opens one with it. (The connection may end during the
-   * fetch; connect() does nothing before the fetch ends.) A fetch that fails is repeated.
+   * Fetches a ticket, and sends it on the open connection, or opens one with it. (The connection
+   * may end during the fetch; connect() does nothing before the fetch ends.) A fetch that fails is
+   * repeated.
    */
   function withTicket(): void {
     fetching = true;
@@ -125,7 +136,10 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
     }, pause);
   }
 
-  /** The node shuts down: connects to another one, after a random pause so that its pages do not all come at once. */
+  /**
+   * The node shuts down: connects to another one, after a random pause so that its pages do not all
+   * come at once.
+   */
   function leaveNode(): void {
     closeSocket();
     loop.again(1 + random() * moveWithin);
@@ -310,7 +324,10 @@ function identify(): string {
   return id;
 }
 
-/** Stores the tab's id. Only the top document changes a stored id; a frame keeps a new id for itself. */
+/**
+ * Stores the tab's id. Only the top document changes a stored id; a frame keeps a new id for
+ * itself.
+ */
 function remember(id: string, shared?: boolean): void {
   try {
     if (shared || window === window.top) sessionStorage.setItem(tabKey, id);

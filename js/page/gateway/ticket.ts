@@ -1,6 +1,7 @@
 /**
- * The ticket with which a page connects to a gateway of its service, `pagewire node`: a JWT that names the page's user.
- * The service issues it to its user's session. This file fetches it and reads its expiry, and keeps none.
+ * The ticket with which a page connects to a gateway of its service, `pagewire node`: a JWT that
+ * names the page's user. The service issues it to its user's session. This file fetches it and
+ * reads its expiry, and keeps none.
  */
 import { exec, parse, SafeAbortController } from "../common/intrinsics.ts";
 
@@ -8,7 +9,9 @@ import { exec, parse, SafeAbortController } from "../common/intrinsics.ts";
 const { fetch, atob, Date, String, setTimeout, clearTimeout } = globalThis;
 const { max } = Math;
 
-/** The fraction of its life after which a ticket is replaced, and the least time until then, in ms. */
+/**
+ * The fraction of its life after which a ticket is replaced, and the least time until then, in ms.
+ */
 const renewAfter = 0.7;
 const leastPause = 5_000;
 /** The longest wait for the service's answer, in ms. */
@@ -20,7 +23,9 @@ export interface Ticket {
   readonly renew: number;
 }
 
-/** Fetches a ticket. A service answers with the JWT as text, or with {"ticket":"…"}, within 10 s. */
+/**
+ * Fetches a ticket. A service answers with the JWT as text, or with {"ticket":"…"}, within 10 s.
+ */
 export async function fetchTicket(url: string): Promise<Ticket> {
   const abort: AbortController = new SafeAbortController();
   const timer = setTimeout(() => abort.abort(new Error(`it takes longer than ${patience / 1000} s`)), patience);

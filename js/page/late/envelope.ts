@@ -1,9 +1,10 @@
 /**
- * MCP over window.postMessage, in the envelope of @mcp-b's tab transport: its clients work unchanged. agents.ts has
- * checked where a message comes from and that it is in the envelope.
+ * MCP over window.postMessage, in the envelope of @mcp-b's tab transport: its clients work
+ * unchanged. agents.ts has checked where a message comes from and that it is in the envelope.
  *
- * All clients of a window share it. The envelope names no client. Each client sees every answer, and takes an answer
- * whose id it waits for. So no server can keep clients apart. This server does the following:
+ * All clients of a window share it. The envelope names no client. Each client sees every answer,
+ * and takes an answer whose id it waits for. So no server can keep clients apart. This server does
+ * the following:
  *
  *   - Each `initialize` starts a session. All other messages go to the newest session; a cancellation goes to that of
  *     its request. So a client may act in another's session, but it can only see more than it asked for.

@@ -1,11 +1,12 @@
 /**
- * The part of the page layer that comes with the first agent. It joins the other folders, and has the life of the core
- * that serves agents in the page (its start, its registrations, its replacement), and that core's ports, one MCP session
- * each.
+ * The part of the page layer that comes with the first agent. It joins the other folders, and has
+ * the life of the core that serves agents in the page (its start, its registrations, its
+ * replacement), and that core's ports, one MCP session each.
  *
- * A core's failure never reaches the page's code as an exception: ports close with a reason, and an event says so.
- * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
- * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
+ * A core's failure never reaches the page's code as an exception: ports close with a reason, and an
+ * event says so. Page code (carriers, listeners, reads) runs in microtasks, never on the core's
+ * stack. Port ids are never used twice, also across cores. An open port always has a live core:
+ * opening waits for it, so nothing is queued here.
  */
 import { modelContextTools } from "../webmcp/modelcontext.ts";
 import { jsonText, type Item } from "../resources/contents.ts";
@@ -118,7 +119,10 @@ export function arrive(early: Early): Late {
     microtask(() => carrier.deliver(object));
   }
 
-  /** Ends a port on the page's side only. The core has ended it, or is dead, or the caller ends it there. */
+  /**
+   * Ends a port on the page's side only. The core has ended it, or is dead, or the caller ends it
+   * there.
+   */
   function drop(id: number, reason: string, failure: boolean): void {
     const carrier = ports.get(id);
     if (!carrier) return;
@@ -150,8 +154,9 @@ export function arrive(early: Early): Late {
   // Without a prototype: a page could observe the browser's lookups in Object.prototype.
   const until = { __proto__: null, signal: end.signal } as AddEventListenerOptions;
   const gateways = gateway(early, revisions, cores, until);
-  // A page that was frozen (bfcache) may have missed changes: when it comes back, all its watchers are notified. When
-  // it unloads for good, its ports close, since their clients may be in other windows.
+  // A page that was frozen (bfcache) may have missed changes: when it comes back, all its watchers
+  // are notified. When it unloads for good, its ports close, since their clients may be in other
+  // windows.
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
     if (!persisted) return;
     answers.thawed();

@@ -4,16 +4,17 @@ import { closePort, listen, messageData, postToPort, startPort, stringify, unlis
 
 /**
  * `{type: "pagewire:close"}`, from either side, ends a MessagePort's session. It is the only message that is no
- * JSON-RPC, and it is needed: Chromium 156 has no `close` event on ports, so neither side would learn of the other's
- * close().
+ * JSON-RPC, and it is needed: Chromium 156 has no `close` event on ports, so neither side would
+ * learn of the other's close().
  */
 export async function servePort(
   port: MessagePort,
   source: MessageEventSource | null,
   open: (carrier: Carrier) => Promise<Port>,
 ): Promise<void> {
-  // A frame or window that unloads takes its end of the port with it, without a message. A frozen one (bfcache) keeps
-  // it. A window of another origin takes no listener: once it is closed, the next message for it closes the port.
+  // A frame or window that unloads takes its end of the port with it, without a message. A frozen
+  // one (bfcache) keeps it. A window of another origin takes no listener: once it is closed, the
+  // next message for it closes the port.
   const elsewhere = source === globalThis.window ? null : (source as Window | null);
   const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
   const closed = (reason: string) => {
@@ -49,8 +50,8 @@ export async function servePort(
 }
 
 /**
- * The JSON text of a message that a client posted. A value without JSON becomes text that is no JSON, so that the core
- * answers -32700.
+ * The JSON text of a message that a client posted. A value without JSON becomes text that is no
+ * JSON, so that the core answers -32700.
  */
 export function toText(message: unknown): string {
   try {

@@ -1,8 +1,9 @@
 /**
  * Converts a read's result to contents, by the algorithm above ResourceReadCallback in the IDL.
  *
- * Page values are read here, each member once, and leave as plain strings. It knows nothing of calls. Any
- * exception, also of the page's own code, means that the result is not resource contents.
+ * Page values are read here, each member once, and leave as plain strings. It knows nothing of
+ * calls. Any exception, also of the page's own code, means that the result is not resource
+ * contents.
  */
 import { isObject } from "../early/basics.ts";
 import { apply, exec, slice, stringify } from "../common/intrinsics.ts";
@@ -126,8 +127,9 @@ export const jsonLength = (items: readonly Item[]): number => jsonText(items).le
 const limit = 16 << 20;
 
 /**
- * The length that the core compares with its limit. A UTF-16 unit takes at most six as JSON text. If six times the
- * units stay below the limit, it is about the number of units; otherwise it is the exact length as JSON text.
+ * The length that the core compares with its limit. A UTF-16 unit takes at most six as JSON text.
+ * If six times the units stay below the limit, it is about the number of units; otherwise it is the
+ * exact length as JSON text.
  */
 export function lengthForLimit(items: readonly Item[]): number {
   let units = 0;

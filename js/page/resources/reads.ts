@@ -1,9 +1,10 @@
 /**
- * Reads: the page's callbacks, and their results. Cores that read the same at once share one call of the page's
- * callback, as two agents of one core do.
+ * Reads: the page's callbacks, and their results. Cores that read the same at once share one call
+ * of the page's callback, as two agents of one core do.
  *
- * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. If the
- * page throws there, hangs, withdraws the resource or notifies, that affects only this call.
+ * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a
+ * microtask. If the page throws there, hangs, withdraws the resource or notifies, that affects only
+ * this call.
  */
 import { Status } from "../../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
@@ -11,7 +12,10 @@ import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "..
 import type { Revisions } from "./revisions.ts";
 import type { Early } from "../early/shared.ts";
 
-/** The outcome of a read. It has contents exactly if the status is ok; otherwise the console has the cause. */
+/**
+ * The outcome of a read. It has contents exactly if the status is ok; otherwise the console has the
+ * cause.
+ */
 export interface Outcome {
   readonly status: Status;
   readonly contents?: readonly Item[];
@@ -63,8 +67,9 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   }
 
   /**
-   * Reads, or joins a running read. It does not join a read from before the last change, or from before the URI was
-   * registered again: its contents may be older. It calls page code, so it must not run on a core's stack.
+   * Reads, or joins a running read. It does not join a read from before the last change, or from
+   * before the URI was registered again: its contents may be older. It calls page code, so it must
+   * not run on a core's stack.
    */
   function read(key: string, uri: string, params: string): Reading {
     const request = `${key} ${uri} ${params}`;
@@ -111,13 +116,18 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   return { read };
 }
 
-/** The state of a callback's signal. The controller is made when the callback asks for the signal. */
+/**
+ * The state of a callback's signal. The controller is made when the callback asks for the signal.
+ */
 interface Abort {
   over: boolean;
   controller?: AbortController;
 }
 
-/** The callback's second argument. Most callbacks never ask for the signal, and making it takes an eighth of a read. */
+/**
+ * The callback's second argument. Most callbacks never ask for the signal, and making it takes an
+ * eighth of a read.
+ */
 const optionsOf = (params: string, abort: Abort) => ({
   params: params ? (parse(params) as object) : {},
   get signal(): AbortSignal {
@@ -134,8 +144,8 @@ function copyOf({ uri, mimeType, text, blob }: Item): Item {
 }
 
 /**
- * New objects for each receiver, since receivers may change them. That costs nothing per byte, since strings are
- * shared; splicing text and parsing it again would cost 2 ms per MB and receiver.
+ * New objects for each receiver, since receivers may change them. That costs nothing per byte,
+ * since strings are shared; splicing text and parsing it again would cost 2 ms per MB and receiver.
  */
 export function copiesOf(contents: readonly Item[]): Item[] {
   const copies: Item[] = [];
@@ -143,7 +153,9 @@ export function copiesOf(contents: readonly Item[]): Item[] {
   return copies;
 }
 
-/** The message of a thrown value. Any value can be thrown, and reading its message may throw again. */
+/**
+ * The message of a thrown value. Any value can be thrown, and reading its message may throw again.
+ */
 export function describe(cause: unknown): string {
   try {
     return `${(cause as Error | undefined)?.message ?? cause}`;

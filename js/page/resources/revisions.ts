@@ -1,9 +1,10 @@
 /**
- * Revisions count the changes that the page has announced. Each key has the revision of its last change. Cores map them
- * to clocks of their own; the tools of resourcetools.ts return them as they are.
+ * Revisions count the changes that the page has announced. Each key has the revision of its last
+ * change. Cores map them to clocks of their own; the tools of resourcetools.ts return them as they
+ * are.
  *
- * They begin when this part is loaded, since nothing was read before. A key whose revision is no longer known (after
- * 20,000 keys, or after the document was frozen) counts as changed.
+ * They begin when this part is loaded, since nothing was read before. A key whose revision is no
+ * longer known (after 20,000 keys, or after the document was frozen) counts as changed.
  */
 import { exec, parse, SafeMap, slice } from "../common/intrinsics.ts";
 import type { shared as Shared } from "../early/shared.ts";
@@ -28,8 +29,8 @@ export function revisionsOf(shared: typeof Shared) {
   /** Distinguishes this document's revisions from those before a reload. */
   const epoch = Date.now().toString(36) + ((random() * 1296) | 0).toString(36);
   /**
-   * Tells the document's cores that they have the same document: 128 random bits. Agents never see it, unlike `epoch`,
-   * because who knows it can pass for the document.
+   * Tells the document's cores that they have the same document: 128 random bits. Agents never see
+   * it, unlike `epoch`, because who knows it can pass for the document.
    */
   const id = epoch + crypto.randomUUID();
   let count = 0;
@@ -75,8 +76,8 @@ export function revisionsOf(shared: typeof Shared) {
       return updated.length || listChanged ? { updated, ...(listChanged && { listChanged }) } : undefined;
     },
     /**
-     * The latest revision of the keys that answer for a URI: its own, and templates or resources that take its
-     * parameters.
+     * The latest revision of the keys that answer for a URI: its own, and templates or resources
+     * that take its parameters.
      */
     of(uri: string): number {
       let latest = at(uri);
@@ -88,7 +89,10 @@ export function revisionsOf(shared: typeof Shared) {
     },
     /** Whether a key answers for more than one URI: it is a template, or takes parameters. */
     isWide,
-    /** Whether a template, or a resource that takes parameters, may answer for a URI, judged by its beginning. */
+    /**
+     * Whether a template, or a resource that takes parameters, may answer for a URI, judged by its
+     * beginning.
+     */
     mayAnswer(uri: string): boolean {
       let may = false;
       entries.forEach((_, key) => {

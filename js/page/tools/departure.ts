@@ -1,4 +1,7 @@
-/** For tools that navigate to another document: whether the old document is being left, and the new one's answer. */
+/**
+ * For tools that navigate to another document: whether the old document is being left, and the new
+ * one's answer.
+ */
 import { listen, SafePromise, unlisten } from "../common/intrinsics.ts";
 
 /** The used part of the Navigation API, which Firefox lacks before 147 and Safari before 26.2. */
@@ -10,14 +13,23 @@ interface NavigateEvent extends Event {
   readonly downloadRequest: string | null;
 }
 
-/** The time after its end in which a tool may begin a navigation, in ms: a form or a link does so in a later turn. */
+/**
+ * The time after its end in which a tool may begin a navigation, in ms: a form or a link does so in
+ * a later turn.
+ */
 const settling = 50;
-/** The longest answer of a document, in UTF-16 code units. A longer one is left out: half of it is no JSON. */
+/**
+ * The longest answer of a document, in UTF-16 code units. A longer one is left out: half of it is
+ * no JSON.
+ */
 const maxAnswer = 16_384;
 
 const { setTimeout } = globalThis;
 
-/** Watches for navigations. The returned function ends that, and resolves with whether the document is being left. */
+/**
+ * Watches for navigations. The returned function ends that, and resolves with whether the document
+ * is being left.
+ */
 export function departure(): () => Promise<boolean> {
   const { navigation } = globalThis as { navigation?: Navigation };
   if (!navigation) return async () => false;
@@ -42,7 +54,10 @@ export function departure(): () => Promise<boolean> {
   };
 }
 
-/** This document's answer to a call that navigated to it, as content of a result: its first JSON-LD, once parsed. */
+/**
+ * This document's answer to a call that navigated to it, as content of a result: its first JSON-LD,
+ * once parsed.
+ */
 export async function answer(): Promise<object[]> {
   if (document.readyState === "loading")
     await new SafePromise<void>((done) => listen(document, "DOMContentLoaded", () => done(), { once: true }));

@@ -1,9 +1,10 @@
 /**
- * Firefox's own model context (its preference dom.modelcontext.enabled): synchronous, on `navigator` alone, no event
- * target, and with unregisterTool in place of a signal. It is recognised by this shape, and not by the browser's name.
+ * Firefox's own model context (its preference dom.modelcontext.enabled): synchronous, on
+ * `navigator` alone, no event target, and with unregisterTool in place of a signal. It is
+ * recognised by this shape, and not by the browser's name.
  *
- * Its getTools and invokeTool need a second preference, dom.modelcontext.testing.enabled. Without them the page's own
- * tools cannot be served.
+ * Its getTools and invokeTool need a second preference, dom.modelcontext.testing.enabled. Without
+ * them the page's own tools cannot be served.
  */
 import { apply, defineProperty } from "../common/intrinsics.ts";
 import { uncurry } from "../early/basics.ts";

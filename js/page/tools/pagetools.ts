@@ -1,10 +1,11 @@
 /**
- * Serves the page's own tools to MCP clients: the tools that the page has registered with WebMCP's registerTool, native
- * or of a polyfill. The cores get their list, and the model context's own executeTool runs them.
+ * Serves the page's own tools to MCP clients: the tools that the page has registered with WebMCP's
+ * registerTool, native or of a polyfill. The cores get their list, and the model context's own
+ * executeTool runs them.
  *
- * Tools of other windows are served by those windows. Pagewire's own three are left out, since MCP clients have
- * resources. A failure is a result with isError, as in MCP. It has the page's error message only if the page exposes
- * its errors.
+ * Tools of other windows are served by those windows. Pagewire's own three are left out, since MCP
+ * clients have resources. A failure is a result with isError, as in MCP. It has the page's error
+ * message only if the page exposes its errors.
  */
 import { isObject } from "../early/basics.ts";
 import { isArray } from "../common/binary.ts";
@@ -29,18 +30,24 @@ import type { FreshState } from "../../pagewire.d.mts";
 import type { Revisions } from "../resources/revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../early/shared.ts";
 
-/** The outcome of a call: the JSON text of the result, or the changed URIs that kept the tool from running. */
+/**
+ * The outcome of a call: the JSON text of the result, or the changed URIs that kept the tool from
+ * running.
+ */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
 
-/** How long a core waits for the tools, in ms: a busy browser takes up to 100, and a polyfill may never answer. */
+/**
+ * How long a core waits for the tools, in ms: a busy browser takes up to 100, and a polyfill may
+ * never answer.
+ */
 const maxLook = 500;
 
 /** URIs that a tool may depend on: bridge/gateway's limit. */
 const maxFresh = 32;
 
 /**
- * The hints of WebMCP that MCP lacks. A gateway puts them into words for its agents; agents in the page get the same
- * words from here.
+ * The hints of WebMCP that MCP lacks. A gateway puts them into words for its agents; agents in the
+ * page get the same words from here.
  */
 const hintNames = ["consequentialHint", "untrustedContentHint", "debugging"] as const;
 type Hints = { [name in (typeof hintNames)[number]]?: true };
@@ -79,7 +86,8 @@ export function pageTools(
 
   /** Lists the tools. A change meanwhile makes it list once more. */
   async function look(): Promise<void> {
-    // Pagewire's own context is empty until it is used. Asking it would register the three tools, visibly to the page.
+    // Pagewire's own context is empty until it is used. Asking it would register the three tools,
+    // visibly to the page.
     if (!served || served === shared.unused) return;
     again = true;
     if (busy) return;
@@ -118,7 +126,10 @@ export function pageTools(
     }
   }
   const onchange = () => void look();
-  /** Begins or ends to follow the context's changes. Those of a context that is no EventTarget go unnoticed. */
+  /**
+   * Begins or ends to follow the context's changes. Those of a context that is no EventTarget go
+   * unnoticed.
+   */
   const heed = (how: typeof listen | typeof unlisten) => {
     try {
       if (served) how(served, "toolchange", onchange);
@@ -192,8 +203,8 @@ export function pageTools(
   }
 
   /**
-   * The URIs that a tool depends on, in canonical form for cores. Throws if the page's setting is wrong: better no tool
-   * than an unguarded one.
+   * The URIs that a tool depends on, in canonical form for cores. Throws if the page's setting is
+   * wrong: better no tool than an unguarded one.
    */
   function freshOf(name: string): object | undefined {
     const fresh = settings.freshState;
@@ -222,7 +233,10 @@ export function pageTools(
     return found;
   }
 
-  /** Runs a tool in this turn, unless a URI in the condition `unless` has changed. Never rejects. Calls page code. */
+  /**
+   * Runs a tool in this turn, unless a URI in the condition `unless` has changed. Never rejects.
+   * Calls page code.
+   */
   async function run(
     name: string,
     args: string,
@@ -238,7 +252,8 @@ export function pageTools(
       if (!offer || !served) throw new TypeError("it is no longer registered");
       const { tool, hints } = offer;
       const input = parse(args || "{}");
-      // Polyfills of the older draft parse their input. A browser takes the object, and does not see this property.
+      // Polyfills of the older draft parse their input. A browser takes the object, and does not
+      // see this property.
       if (!("toString" in input && input.toString !== toString))
         defineProperty(input, "toString", { value: () => args || "{}" });
       const stale = changedOf(unless);
@@ -263,7 +278,10 @@ export function pageTools(
     run,
     /** Whether a call of a tool has no effect that a second one would repeat. */
     onlyReads: (name: string) => tools.get(name)?.tool.annotations?.readOnlyHint ?? name === arrived,
-    /** Begins to list the tools, for a core that is being started. Returns whether the page can have tools. */
+    /**
+     * Begins to list the tools, for a core that is being started. Returns whether the page can have
+     * tools.
+     */
     prepare(): boolean {
       const holder = older.adapt(tooling());
       if (holder?.getTools && holder.executeTool && holder !== served) {
@@ -275,8 +293,8 @@ export function pageTools(
       return !!served;
     },
     /**
-     * Waits until the tools are listed, so that an agent's first list has them; `maxLook` at most, since page code
-     * runs.
+     * Waits until the tools are listed, so that an agent's first list has them; `maxLook` at most,
+     * since page code runs.
      */
     looked: async () =>
       await new SafePromise<void>((done) => {
@@ -297,7 +315,8 @@ export function pageTools(
 }
 
 const { toString } = Object.prototype;
-// From the prototype: a form's field of this name would hide it. Node, where tests run this file, has no elements.
+// From the prototype: a form's field of this name would hide it. Node, where tests run this file,
+// has no elements.
 const getAttribute = globalThis.Element?.prototype.getAttribute;
 
 /** The tool by which a gateway asks a document for its answer to a call that navigated to it. */
@@ -310,13 +329,17 @@ interface Result {
   _meta?: object;
 }
 
-/** Whether to serve an outputSchema: clients refuse a whole list for one schema whose root is no object. */
+/**
+ * Whether to serve an outputSchema: clients refuse a whole list for one schema whose root is no
+ * object.
+ */
 const isOutput = (schema: { readonly type?: unknown } | undefined) => schema?.type === "object";
 
 /**
- * A CallToolResult of the output of executeTool. A string is text as it is, any other value is JSON text. If the tool
- * has an outputSchema, an object is structuredContent, too. A gateway marks data that the page did not write itself.
- * For an agent in the page this function does that, if `origin`, the page's, is given.
+ * A CallToolResult of the output of executeTool. A string is text as it is, any other value is JSON
+ * text. If the tool has an outputSchema, an object is structuredContent, too. A gateway marks data
+ * that the page did not write itself. For an agent in the page this function does that, if
+ * `origin`, the page's, is given.
  */
 function toResult(
   output: string,
@@ -356,7 +379,10 @@ function toResult(
 
 const isRecord = (value: unknown): boolean => isObject(value) && !isArray(value);
 
-/** The members that clients need of a content block, all strings. They refuse a whole result for one that is none. */
+/**
+ * The members that clients need of a content block, all strings. They refuse a whole result for one
+ * that is none.
+ */
 const needed: { readonly [type: string]: readonly string[] } = {
   text: ["text"],
   image: ["data", "mimeType"],

@@ -1,6 +1,6 @@
 /**
- * Says on the console that the page announces changes of a URI that nobody has registered, if it resembles one that
- * somebody has. No agent is told of such a change, and nothing else says so.
+ * Says on the console that the page announces changes of a URI that nobody has registered, if it
+ * resembles one that somebody has. No agent is told of such a change, and nothing else says so.
  */
 import { exec, microtask, SafeMap, slice, warn } from "../common/intrinsics.ts";
 import { uncurry } from "../early/basics.ts";
@@ -12,7 +12,10 @@ const lower = uncurry(String.prototype.toLowerCase);
 export function lookalikes({ entries }: typeof Shared, revisions: Revisions) {
   /** URIs that were compared, or withdrawn: a component may be about to come back. */
   const known = new SafeMap<string, boolean>();
-  /** Comparisons that the document may still cost, some 30 ms. One withdrawn URI counts as five: 20,000 are kept. */
+  /**
+   * Comparisons that the document may still cost, some 30 ms. One withdrawn URI counts as five:
+   * 20,000 are kept.
+   */
   let left = 100_000;
   return (key: string, gone: boolean): void => {
     if (left <= 0 || entries.has(key) || known.has(key)) return;
@@ -47,7 +50,10 @@ function resembles(uri: string, registered: string): boolean {
   return path === other ? !a[2] || !b[2] || a[2] === b[2] : a[2] === b[2] && isSlip(path, other);
 }
 
-/** Whether a letter is missing, another one, or swapped with the next, in a word of four or more. An id is no word. */
+/**
+ * Whether a letter is missing, another one, or swapped with the next, in a word of four or more. An
+ * id is no word.
+ */
 function isSlip(a: string, b: string): boolean {
   let i = 0;
   while (i < a.length && a[i] === b[i]) i++;

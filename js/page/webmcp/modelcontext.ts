@@ -1,10 +1,12 @@
 /**
- * WebMCP's own three methods, for the model context that Pagewire makes if the browser has none. A polyfill that loads
- * after Pagewire finds that context and does nothing, so the context needs the polyfill's methods. The early part has
- * only stubs (install.ts): this file comes with pagewire.core.js at the first call, without any wasm.
+ * WebMCP's own three methods, for the model context that Pagewire makes if the browser has none. A
+ * polyfill that loads after Pagewire finds that context and does nothing, so the context needs the
+ * polyfill's methods. The early part has only stubs (install.ts): this file comes with
+ * pagewire.core.js at the first call, without any wasm.
  *
- * They behave as in Chromium 156, with the same messages, within one window: tools of other documents are not listed,
- * and exposedTo changes nothing. As in polyfills of the older draft, executeTool also takes its input as JSON text.
+ * They behave as in Chromium 156, with the same messages, within one window: tools of other
+ * documents are not listed, and exposedTo changes nothing. As in polyfills of the older draft,
+ * executeTool also takes its input as JSON text.
  */
 import { isObject, uncurry } from "../early/basics.ts";
 import {
@@ -68,7 +70,10 @@ const jsonOf = (schema: unknown, what: string): string => {
   return text;
 };
 
-/** A constructor of events about a tool. Its name is that of the member, also when the build shortens names. */
+/**
+ * A constructor of events about a tool. Its name is that of the member, also when the build
+ * shortens names.
+ */
 const eventOf = (name: string) =>
   ({
     [name]: class extends Event {
@@ -85,8 +90,8 @@ const events: { readonly [name: string]: ReturnType<typeof eventOf> } = {
 };
 
 /**
- * Adds members that only users of the context need: the constructors of its events, and its event handlers. A handler
- * that the page has set before was a plain property until now.
+ * Adds members that only users of the context need: the constructors of its events, and its event
+ * handlers. A handler that the page has set before was a plain property until now.
  */
 function equip(context: EventTarget & { [name: string]: unknown }) {
   const expose = (target: object, name: string, descriptor: PropertyDescriptor) =>
@@ -126,7 +131,10 @@ const isSecure = (origin: unknown) => {
 export function modelContextTools({ shared, settings }: Early) {
   const tools = new SafeMap<string, Tool>();
 
-  /** Throws the reason of an aborted signal. Otherwise calls `onabort` at its abort, until the result is called. */
+  /**
+   * Throws the reason of an aborted signal. Otherwise calls `onabort` at its abort, until the
+   * result is called.
+   */
   const follow = (signal: AbortSignal | undefined, onabort: () => void) => {
     if (!signal) return () => {};
     if (aborted(signal)) throw signal.reason;
@@ -189,7 +197,8 @@ export function modelContextTools({ shared, settings }: Early) {
     },
 
     async getTools() {
-      // In a later turn, as in the browser: the list includes tools that are registered later in this turn.
+      // In a later turn, as in the browser: the list includes tools that are registered later in
+      // this turn.
       await new SafePromise<void>((done) => void setTimeout(done));
       const list: { name: string }[] = [];
       tools.forEach(({ described }, name) => {

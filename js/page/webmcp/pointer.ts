@@ -1,5 +1,6 @@
 /**
- * JSON Pointers (RFC 6901). The gateway's tool has the same (bridge/gateway/live/delta), with the test vectors of both.
+ * JSON Pointers (RFC 6901). The gateway's tool has the same (bridge/gateway/live/delta), with the
+ * test vectors of both.
  */
 import { isArray } from "../common/binary.ts";
 import { isObject } from "../early/basics.ts";

@@ -1,6 +1,7 @@
 /**
- * The answers of resources_list, page by page. A cursor is the place of the last entry that was listed. Places
- * are given once, in the order of registration, so that cursors stay valid while other entries come and go.
+ * The answers of resources_list, page by page. A cursor is the place of the last entry that was
+ * listed. Places are given once, in the order of registration, so that cursors stay valid while
+ * other entries come and go.
  */
 import { parse, SafeMap } from "../common/intrinsics.ts";
 import { refuse } from "../common/refusal.ts";

@@ -1,11 +1,12 @@
 /**
- * Answers the three tools of early/resourcetools.ts. They need no core: the page layer has the resources, and counts
- * their changes since this file was loaded. Only a URI of a template or a uriSchema is read through the core, which
- * alone implements the matching.
+ * Answers the three tools of early/resourcetools.ts. They need no core: the page layer has the
+ * resources, and counts their changes since this file was loaded. Only a URI of a template or a
+ * uriSchema is read through the core, which alone implements the matching.
  *
- * Results are shaped as MCP's (`resources`, `contents`), with a `revision`. A failure is a result with `isError`,
- * because browsers do not pass on a tool's exception. It has the page's error message only if the page exposes its
- * errors. Input is checked here, since browsers do not check it against the schema.
+ * Results are shaped as MCP's (`resources`, `contents`), with a `revision`. A failure is a result
+ * with `isError`, because browsers do not pass on a tool's exception. It has the page's error
+ * message only if the page exposes its errors. Input is checked here, since browsers do not check
+ * it against the schema.
  */
 import { type Item, jsonLength } from "../resources/contents.ts";
 import { isObject } from "../early/basics.ts";
@@ -27,7 +28,10 @@ const maxURIs = 100;
 const readTimeout = 30_000;
 /** Calls that may run at a time: the engine's default for the reads of a session. */
 const maxCalls = 64;
-/** UTF-16 code units of a result's JSON: a sixteenth of the limit for MCP clients, since this goes into a model. */
+/**
+ * UTF-16 code units of a result's JSON: a sixteenth of the limit for MCP clients, since this goes
+ * into a model.
+ */
 const maxResult = 1_048_576;
 const { setTimeout, clearTimeout } = globalThis;
 const { min } = Math;
@@ -58,7 +62,10 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   };
 
   const now = () => `${epoch}-${revisions.now()}`;
-  /** The number in a revision of this document; -1 for any other text, so that everything counts as changed. */
+  /**
+   * The number in a revision of this document; -1 for any other text, so that everything counts as
+   * changed.
+   */
   const parseSince = (since: unknown): number => {
     if (since === undefined) return revisions.now();
     if (typeof since !== "string") return refuse("'since' is not a string");

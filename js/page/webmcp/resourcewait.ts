@@ -1,4 +1,7 @@
-/** The calls of resources_wait: each waits until a resource has changed, its time is over, or it is aborted. */
+/**
+ * The calls of resources_wait: each waits until a resource has changed, its time is over, or it is
+ * aborted.
+ */
 import { listen, microtask, SafeMap, SafePromise, unlisten } from "../common/intrinsics.ts";
 import type { Changes, Revisions } from "../resources/revisions.ts";
 
@@ -8,7 +11,10 @@ export function resourceWaits(revisions: Revisions) {
   /** The calls that wait: each checks whether one of its resources has changed. */
   const waiting = new SafeMap<number, () => void>();
   let last = 0;
-  /** Whether they are due to check at the end of this turn: all changes within a turn make one answer. */
+  /**
+   * Whether they are due to check at the end of this turn: all changes within a turn make one
+   * answer.
+   */
   let due = false;
 
   const look = () => {
@@ -23,7 +29,10 @@ export function resourceWaits(revisions: Revisions) {
       due = true;
       microtask(look);
     },
-    /** Waits for a change after the revision `from`: of `keys` or, if that is empty, of any key or the list. */
+    /**
+     * Waits for a change after the revision `from`: of `keys` or, if that is empty, of any key or
+     * the list.
+     */
     async wait(keys: readonly string[], from: number, ms: number, signal: AbortSignal): Promise<Changes> {
       const changed = () => revisions.since(from, keys);
       if (!changed())

@@ -1,4 +1,7 @@
-/** The official TypeScript clients, unmodified, complete the story against the built core under Node. */
+/**
+ * The official TypeScript clients, unmodified, complete the story against the built core under
+ * Node.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client } from "@modelcontextprotocol/client";

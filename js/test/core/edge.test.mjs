@@ -1,6 +1,6 @@
 /**
- * The edge by itself, with the built core: text through linear memory, re-entry, limits, and the death of a core that
- * fails.
+ * The edge by itself, with the built core: text through linear memory, re-entry, limits, and the
+ * death of a core that fails.
  */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -94,7 +94,8 @@ test("timers: the trailing update comes by itself", async () => {
   opened(p);
   p.core.receive(1, request(1, "resources/subscribe", { uri }));
   const updates = () => sent(p).filter((m) => m.method === "notifications/resources/updated").length;
-  // The clock stands still meanwhile: otherwise one more is announced for each 100 ms that a busy machine takes.
+  // The clock stands still meanwhile: otherwise one more is announced for each 100 ms that a busy
+  // machine takes.
   const { now } = performance;
   const at = performance.now();
   performance.now = () => at;
@@ -117,8 +118,8 @@ test("tools of the page are carried: listed, called, and their change announced"
   p.core.receive(1, request(1, "tools/list"));
   p.core.receive(1, request(2, "tools/call", { name: "greet", arguments: { who: "é" } }));
   p.core.setTools("[{}]");
-  // A tool starts behind the messages that wait. The second change is announced 16 ms after the first: on a slow
-  // machine that is before the answer.
+  // A tool starts behind the messages that wait. The second change is announced 16 ms after the
+  // first: on a slow machine that is before the answer.
   const answer = (id) => sent(p).find((m) => m.id === id);
   while (!answer(2)) await sleep(0);
   const [{ result }, changed] = sent(p);
@@ -143,7 +144,10 @@ test("what the engine refuses is reported, and nothing else suffers", async () =
   assert.equal(p.dead, undefined);
 });
 
-/** Runs `start` while `make` makes the instances. `make` gets WebAssembly.instantiate and its arguments. */
+/**
+ * Runs `start` while `make` makes the instances. `make` gets WebAssembly.instantiate and its
+ * arguments.
+ */
 async function instantiating(make, start = page) {
   const instantiate = WebAssembly.instantiate;
   // Node's own fetch makes an instance too.
@@ -155,7 +159,10 @@ async function instantiating(make, start = page) {
   }
 }
 
-/** The core of a page has died of `cause`: the cause was reported once, and the core is not called again. */
+/**
+ * The core of a page has died of `cause`: the cause was reported once, and the core is not called
+ * again.
+ */
 async function died(p, cause) {
   assert.match(p.dead ?? "it lives", recovers ? /internal error|exited with status|the core stopped: / : cause);
   const reported = p.log.filter(([what]) => what === "report");
@@ -226,12 +233,14 @@ test("a stack that is full is the core's death, or leaves it as it was", { skip:
     try {
       dive();
     } catch (full) {
-      // The stack is full at the deepest frame; each frame above has a little more room for the call.
+      // The stack is full at the deepest frame; each frame above has a little more room for the
+      // call.
       if (calls++ < 500 && !p.dead) p.core.receive(1, request(calls, "ping", { padding: "x".repeat(100) }));
       throw full;
     }
   };
-  // Node counts its timers, and counts one too many if the stack becomes full in setTimeout: it would never exit.
+  // Node counts its timers, and counts one too many if the stack becomes full in setTimeout: it
+  // would never exit.
   const { setTimeout } = globalThis;
   globalThis.setTimeout = queueMicrotask;
   assert.throws(dive, RangeError);

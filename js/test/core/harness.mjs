@@ -1,6 +1,6 @@
 /**
- * A core under Node: the built loader with the built wasm, and a page of a few callbacks. They replace the page layer
- * of a browser, so that the edge is tested by itself.
+ * A core under Node: the built loader with the built wasm, and a page of a few callbacks. They
+ * replace the page layer of a browser, so that the edge is tested by itself.
  */
 import { createServer } from "node:http";
 import { after } from "node:test";
@@ -13,10 +13,16 @@ export const wasm = new URL("../../../dist/pagewire.wasm", import.meta.url);
 const module = await WebAssembly.compile(await readFile(wasm));
 const byGo = WebAssembly.Module.exports(module).some(({ name }) => name === "mem");
 
-/** Whether the core contains and reports a panic: it does in Go's build. In TinyGo's build a panic is a trap. */
+/**
+ * Whether the core contains and reports a panic: it does in Go's build. In TinyGo's build a panic
+ * is a trap.
+ */
 export const recovers = byGo;
 
-/** The functions that end the cores of a test file: their timers would keep its process alive for 30 s. */
+/**
+ * The functions that end the cores of a test file: their timers would keep its process alive for 30
+ * s.
+ */
 const stops = [];
 after(() => {
   for (const stop of stops) stop();
@@ -38,8 +44,8 @@ export async function serve() {
 }
 
 /**
- * Starts a core. `reads` maps a URI to a function that returns (a promise of) contents. `log` records every call of
- * the page by the core; messages also go to the port's transport.
+ * Starts a core. `reads` maps a URI to a function that returns (a promise of) contents. `log`
+ * records every call of the page by the core; messages also go to the port's transport.
  */
 export async function page(reads = {}, options = {}) {
   const base = await serve();

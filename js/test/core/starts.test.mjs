@@ -1,4 +1,5 @@
-// The start of the core for agents in the page: with its options, or with an error that says the reason.
+// The start of the core for agents in the page: with its options, or with an error that says the
+// reason.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { opened, origin, page, recovers, request, sent } from "./harness.mjs";

@@ -1,4 +1,7 @@
-/** The parts of a browser that the service worker needs and Node lacks: ports, tabs, and the page at the other end. */
+/**
+ * The parts of a browser that the service worker needs and Node lacks: ports, tabs, and the page at
+ * the other end.
+ */
 
 export const event = () => {
   const listeners = [];
@@ -26,7 +29,10 @@ globalThis.chrome = {
   tabs: { query: async () => [], sendMessage: async () => {}, onUpdated: event(), onRemoved: event() },
 };
 
-/** A port to the worker. `said` has the worker's messages; `say` sends a message to it; `confirm` confirms its last start. */
+/**
+ * A port to the worker. `said` has the worker's messages; `say` sends a message to it; `confirm`
+ * confirms its last start.
+ */
 export function port(name, sender) {
   const p = { said: [], ended: false };
   const onMessage = event();

@@ -1,4 +1,5 @@
-// Pagewire's own service worker, dist/extension/worker.js, in a browser that has no native host any more, and no gateway.
+// Pagewire's own service worker, dist/extension/worker.js, in a browser that has no native host any
+// more, and no gateway.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { call, eventually, port, runtime, turn } from "./browser.mjs";

@@ -1,4 +1,5 @@
-// The proofs equal those of bridge/internal/proof. A listener learns nothing without a proof of its own.
+// The proofs equal those of bridge/internal/proof. A listener learns nothing without a proof of its
+// own.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";

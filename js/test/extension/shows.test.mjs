@@ -1,4 +1,5 @@
-// What tabs show, in the extension's worker: when something runs in a tab, for whom, and who may speak for it.
+// What tabs show, in the extension's worker: when something runs in a tab, for whom, and who may
+// speak for it.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { eventually, port, runtime, turn } from "./browser.mjs";
@@ -312,7 +313,8 @@ test("a part is for agents without all else, and is read and told of alone", asy
   shows.allow([origin], picked({}));
   assert.deepEqual(calls().at(-1), ["unregister", partURI]);
 
-  // All else is withdrawn while it is being read; the part stays. A page that has no part is not there at all.
+  // All else is withdrawn while it is being read; the part stays. A page that has no part is not
+  // there at all.
   shows.allow([origin], picked({ jobs: part }));
   say("watched", uri, true);
   say("read", 7, uri, uri, "");

@@ -1,4 +1,7 @@
-/** Texts in the inspector, the panel and the demos: whole words of a change, lines of JSON, and warnings. */
+/**
+ * Texts in the inspector, the panel and the demos: whole words of a change, lines of JSON, and
+ * warnings.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changed, pretty, Shown, warnings, what } from "../../../dist/test/extension.mjs";

@@ -1,4 +1,5 @@
-// The core that pagewire/extension/worker gives to other extensions, at the other end of a document's link.
+// The core that pagewire/extension/worker gives to other extensions, at the other end of a
+// document's link.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { call, eventually } from "./browser.mjs";

@@ -1,10 +1,15 @@
-/** The page's end of the link as frames, against the vectors that package link's tests read, too. */
+/**
+ * The page's end of the link as frames, against the vectors that package link's tests read, too.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { mock, test } from "node:test";
 
 mock.timers.enable({ apis: ["setTimeout"] }); // before the channel takes it
-/** How much the page's clocks are ahead: that which never jumps, and that which stands for the time of day. */
+/**
+ * How much the page's clocks are ahead: that which never jumps, and that which stands for the time
+ * of day.
+ */
 let passed = [0, 0];
 const clocks = [performance.now.bind(performance), Date.now];
 performance.now = () => clocks[0]() + passed[0];

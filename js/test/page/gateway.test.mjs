@@ -159,7 +159,10 @@ async function openMany() {
   return pages;
 }
 
-/** The 400 pages ask for a ticket within so many seconds, and in each tenth of the time at least 1 and at most 79. */
+/**
+ * The 400 pages ask for a ticket within so many seconds, and in each tenth of the time at least 1
+ * and at most 79.
+ */
 async function spread(seconds) {
   const asking = [];
   let all = 0;

@@ -22,7 +22,10 @@ const same = {
 };
 for (const [uri, key] of Object.entries(same)) test(`'${uri}' is '${key}'`, () => assert.equal(own(uri), key));
 
-/** The parts after the origin: templates of other forms than the two permitted ones, and URIs with forbidden parts. */
+/**
+ * The parts after the origin: templates of other forms than the two permitted ones, and URIs with
+ * forbidden parts.
+ */
 const bad =
   "# a#b #{a} {a}#b {a}/é { {} {a {a}} {a}{b} {a}/{a} {a}{?a} {?a,a} {+a} {#a} {/a} {&a} {a*} {a:3} {a,b} {a-b} {{a}} {?a}x {?a}{?b}";
 const refused = {

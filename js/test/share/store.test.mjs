@@ -1,5 +1,5 @@
-// shareStore with unmodified libraries, at the page layer's own registry. e2e/npm_test.go tests it with agents and a
-// browser.
+// shareStore with unmodified libraries, at the page layer's own registry. e2e/npm_test.go tests it
+// with agents and a browser.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { signal as makeSignal } from "@preact/signals-core";
@@ -42,7 +42,10 @@ afterEach(() => {
 
 const entry = () => Map.prototype.get.call(shared.entries, uri);
 const read = () => entry().read(uri, {}).text;
-/** The number of changes that are announced to agents during `act`. Calls of one turn are merged into one change. */
+/**
+ * The number of changes that are announced to agents during `act`. Calls of one turn are merged
+ * into one change.
+ */
 async function tells(act) {
   const before = told;
   await act();

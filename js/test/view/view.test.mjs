@@ -1,5 +1,5 @@
-// watchResource with an App and a host of a few lines, and with a mocked clock. e2e/views_test.go tests it in Chromium,
-// with the stock App, and with hosts that come and go.
+// watchResource with an App and a host of a few lines, and with a mocked clock. e2e/views_test.go
+// tests it in Chromium, with the stock App, and with hosts that come and go.
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 import { canSubscribe, watchResource } from "../../../dist/view.js";
@@ -15,7 +15,9 @@ beforeEach(() => {
   document = globalThis.document = Object.assign(new EventTarget(), { hidden: false });
 });
 
-/** An App with a resource whose text is `app.text`. The host can subscribe if `capabilities` say so. */
+/**
+ * An App with a resource whose text is `app.text`. The host can subscribe if `capabilities` say so.
+ */
 function makeApp(capabilities, more = {}) {
   const app = {
     text: "1",

@@ -1,6 +1,6 @@
 /**
- * The conversations in testdata: each file shows one rule or story of a host of Views. UPDATE=1 rewrites what is said in
- * them. testdata/README.md explains the words.
+ * The conversations in testdata: each file shows one rule or story of a host of Views. UPDATE=1
+ * rewrites what is said in them. testdata/README.md explains the words.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

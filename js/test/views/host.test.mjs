@@ -1,4 +1,5 @@
-// What no conversation can show of a Host: homes that call back while they are called, and requests of any shape.
+// What no conversation can show of a Host: homes that call back while they are called, and requests
+// of any shape.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { Host } from "../../../dist/test/views.host.mjs";
@@ -6,7 +7,10 @@ import { Host } from "../../../dist/test/views.host.mjs";
 const jsonrpc = "2.0";
 const uri = "data://a";
 
-/** A Host with Views that record their messages; `toServer` is called with each message to the server. */
+/**
+ * A Host with Views that record their messages; `toServer` is called with each message to the
+ * server.
+ */
 function makeHost(toServer = () => {}, options = {}) {
   const asked = [];
   const home = {

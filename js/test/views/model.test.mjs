@@ -1,6 +1,7 @@
 /**
- * A Host between Views and a correct server, in random histories. Whatever Views do and whenever their frames go, no
- * change is lost, no limit is passed, each request has one answer, and nothing is left behind.
+ * A Host between Views and a correct server, in random histories. Whatever Views do and whenever
+ * their frames go, no change is lost, no limit is passed, each request has one answer, and nothing
+ * is left behind.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -26,7 +27,9 @@ function random(seed) {
 /** A correct View: it reads each URI that it begins to watch, and each that is updated. */
 class View {
   watching = new Set();
-  /** Requests without an answer: id -> { method, uri, refusal: the error it must have, givenBack }. */
+  /**
+   * Requests without an answer: id -> { method, uri, refusal: the error it must have, givenBack }.
+   */
   asked = new Map();
   seen = new Map();
   /** URIs to read. */
@@ -161,8 +164,9 @@ class View {
 }
 
 /**
- * The server, and the messages on their way. Each channel keeps its order, and channels have no order among each other,
- * as over HTTP. No message is on its way for longer than a replaced listen lingers.
+ * The server, and the messages on their way. Each channel keeps its order, and channels have no
+ * order among each other, as over HTTP. No message is on its way for longer than a replaced listen
+ * lingers.
  */
 class World {
   now = 0;
@@ -332,8 +336,8 @@ class World {
   }
 
   /**
-   * Lets all messages arrive. Then each View has read the newest version of each URI that it watches, and the server has
-   * exactly the subscriptions that are needed.
+   * Lets all messages arrive. Then each View has read the newest version of each URI that it
+   * watches, and the server has exactly the subscriptions that are needed.
    */
   settle() {
     if (!this.connected) this.back();

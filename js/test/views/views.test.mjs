@@ -1,5 +1,5 @@
-// attachViews with a bridge and a server of a few lines. e2e/views_test.go tests it in Chromium, with frames that come
-// and go, the stock AppBridge and App, and servers of others.
+// attachViews with a bridge and a server of a few lines. e2e/views_test.go tests it in Chromium,
+// with frames that come and go, the stock AppBridge and App, and servers of others.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { attachViews, EXPERIMENTAL } from "../../../dist/views.js";
@@ -7,7 +7,9 @@ import { attachViews, EXPERIMENTAL } from "../../../dist/views.js";
 const jsonrpc = "2.0";
 const uri = "data://a";
 
-/** A server with one resource, which answers at once. `asked` are the methods of the requests to it. */
+/**
+ * A server with one resource, which answers at once. `asked` are the methods of the requests to it.
+ */
 function makeServer(more = {}) {
   const server = {
     era: "legacy",
@@ -35,7 +37,10 @@ const without = {
   getServerCapabilities: () => ({ resources: {} }),
 };
 
-/** A View, its bridge, and attachViews between them. `got` is what the View gets, `heard` what the bridge does. */
+/**
+ * A View, its bridge, and attachViews between them. `got` is what the View gets, `heard` what the
+ * bridge does.
+ */
 async function makeView(server, options) {
   const [got, heard] = [[], []];
   const inner = { start: async () => {}, send: async (m) => void got.push(m), close: async () => inner.onclose() };
