@@ -34,85 +34,46 @@ function isBridge(target: BridgeLike | HTMLIFrameElement | Window): target is Br
 interface Transport extends TransportLike {
   start(): Promise<void>;
   send(message: Message, options?: unknown): Promise<void>;
-  close(): Promise<void>;
-  onmessage?: ((message: Message, extra?: unknown) => void) | undefined;
-  onerror?: ((error: Error) => void) | undefined;
+  /** PostMessageTransport has it. With another transport the frame is not known. */
+  readonly eventTarget?: Window;
 }
 
 function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions): Views {
   const view = new View(server, options.reads === "shared");
-  const follow = (transport: object): void => {
-    // PostMessageTransport has the window as eventTarget. With another transport the frame is not
-    // known.
-    const frame = options.frame ?? (transport as { eventTarget?: Window }).eventTarget;
-    if (frame) view.undo.push(watchFrame(frame, view));
-  };
-  if (bridge.transport) {
-    const transport = bridge.transport as Transport;
+  /** Lets the View look at the messages in both directions, once the bridge has set its handlers. */
+  const tap = (transport: Transport): void => {
     const { onmessage, onclose } = transport;
     const send = transport.send.bind(transport);
     view.post = (m) => void send(m).catch(() => {});
-    transport.onmessage = (m, extra) => {
-      if (!isMessage(m) || !view.incoming(m)) onmessage?.call(transport, m, extra);
+    transport.onmessage = (m, ...rest) => {
+      if (!isMessage(m) || !view.incoming(m)) onmessage?.call(transport, m, ...rest);
     };
     transport.send = (m, o) => send(isMessage(m) ? view.outgoing(m) : m, o);
     transport.onclose = () => {
       view.close();
       onclose?.call(transport);
     };
-    follow(transport);
+    const frame = options.frame ?? transport.eventTarget;
+    if (frame) view.undo.push(watchFrame(frame, view));
+  };
+  if (bridge.transport) {
+    tap(bridge.transport as Transport);
     return view;
   }
   const connect = bridge.connect as (transport: Transport, ...rest: unknown[]) => Promise<void>;
   bridge.connect = ((transport: Transport, ...rest: unknown[]) => {
     // A second connect is for another View, or for a new start of this one. Both attach again.
     bridge.connect = connect as never;
-    const between = new Between(transport, view);
-    follow(transport);
-    return connect.call(bridge, between as unknown as Transport, ...rest);
+    const { start } = transport;
+    // The bridge sets its handlers, and then starts the transport.
+    transport.start = () => {
+      transport.start = start;
+      tap(transport);
+      return transport.start();
+    };
+    return connect.call(bridge, transport, ...rest);
   }) as never;
   return view;
-}
-
-/**
- * The transport that the bridge sees: the real one, but the View looks at the messages in both
- * directions.
- */
-class Between implements Transport {
-  onmessage?: Transport["onmessage"];
-  onclose?: Transport["onclose"];
-  onerror?: Transport["onerror"];
-  sessionId?: string;
-  setProtocolVersion?: (version: string) => void;
-  readonly #inner: Transport;
-  readonly #view: View;
-
-  constructor(inner: Transport, view: View) {
-    this.#inner = inner;
-    this.#view = view;
-    view.post = (m) => void inner.send(m).catch((cause) => this.onerror?.(cause as Error));
-  }
-
-  start(): Promise<void> {
-    const inner = this.#inner;
-    inner.onmessage = (m, extra) => {
-      if (!isMessage(m) || !this.#view.incoming(m)) this.onmessage?.(m, extra);
-    };
-    inner.onclose = () => {
-      this.#view.close();
-      this.onclose?.();
-    };
-    inner.onerror = (error) => this.onerror?.(error);
-    return inner.start();
-  }
-
-  send(message: Message, options?: unknown): Promise<void> {
-    return this.#inner.send(this.#view.outgoing(message), options);
-  }
-
-  close(): Promise<void> {
-    return this.#inner.close();
-  }
 }
 
 function attachFrame(frame: HTMLIFrameElement | Window, server: Server, options: AttachOptions): Views {

@@ -3,7 +3,7 @@
  * and timer.
  */
 import { Host } from "./host.ts";
-import { type Connection, connectionTo } from "./upstream.ts";
+import { ClientConnection, type Connection } from "./upstream.ts";
 import type { AttachOptions, ClientLike, Upstream } from "../views.d.ts";
 
 const now = (): number => Math.floor(performance.now());
@@ -17,7 +17,10 @@ export class Server {
    */
   static of(upstream: Upstream | ClientLike, options: AttachOptions): Server {
     let server = Server.#known.get(upstream);
-    if (!server) Server.#known.set(upstream, (server = new Server(connectionTo(upstream), options)));
+    if (!server) {
+      const connection = "request" in upstream ? new ClientConnection(upstream) : upstream;
+      Server.#known.set(upstream, (server = new Server(connection, options)));
+    }
     return server;
   }
 
@@ -33,10 +36,8 @@ export class Server {
       const ms = Math.min(Math.max(0, at! - now()), 2 ** 31 - 1);
       this.#timer = at === undefined ? undefined : setTimeout(() => this.host.tick(), ms);
     };
-    this.host = new Host(connection.era(), { now, wake, toServer: (m) => connection.send(m) }, options);
-    connection.listen(
-      (m) => this.host.fromServer(m),
-      (era) => this.host.connection(era),
-    );
+    this.host = new Host(connection.era, { now, wake, toServer: (m) => connection.send(m) }, options);
+    connection.onmessage = (m) => this.host.fromServer(m);
+    connection.onconnection = (era) => this.host.connection(era);
   }
 }

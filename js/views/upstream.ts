@@ -9,44 +9,29 @@ export const isMessage = (data: unknown): data is Message =>
 
 /** The used part of a transport, the client's or a bridge's. */
 export interface TransportLike {
-  onmessage?: ((message: never, extra?: never) => void) | undefined;
+  onmessage?: ((message: Message, ...rest: unknown[]) => void) | undefined;
   onclose?: (() => void) | undefined;
 }
 
-export interface Connection {
+/** An Upstream, or the official client in the place of one. */
+export interface Connection extends Omit<Upstream, "era"> {
   /** Undefined while there is no connection. */
-  era(): "legacy" | "modern" | undefined;
-  /** Whether the server says that it has subscriptions. */
-  subscribes(): boolean;
-  send(message: Message): void;
-  listen(message: (m: Message) => boolean, connection: (era: "legacy" | "modern" | null) => void): void;
-}
-
-export function connectionTo(upstream: Upstream | ClientLike): Connection {
-  return "request" in upstream ? new ClientConnection(upstream) : raw(upstream);
-}
-
-function raw(upstream: Upstream): Connection {
-  return {
-    era: () => upstream.era,
-    subscribes: () => true,
-    send: (message) => upstream.send(message),
-    listen: (message, connection) => {
-      upstream.onmessage = message;
-      upstream.onconnection = connection;
-    },
-  };
+  readonly era: Upstream["era"] | undefined;
+  /** False: the server says that it has no subscriptions. */
+  readonly subscribes?: boolean;
 }
 
 const updated = "notifications/resources/updated";
 const listChanged = "notifications/resources/list_changed";
 
-class ClientConnection implements Connection {
+export class ClientConnection implements Connection {
   readonly #client: ClientLike;
   /** The host's running requests, by id. */
   readonly #running = new Map<unknown, AbortController>();
-  #message: (m: Message) => boolean = () => false;
-  #connection: (era: "legacy" | "modern" | null) => void = () => {};
+  /** Both are set by the Server. */
+  onmessage: Upstream["onmessage"];
+  onconnection: Upstream["onconnection"];
+  /** The transport that is listened to; undefined while the connection is lost. */
   #tapped: TransportLike | undefined;
 
   constructor(client: ClientLike) {
@@ -56,22 +41,16 @@ class ClientConnection implements Connection {
     client.connect = async (...args) => {
       await connect.apply(client, args);
       this.#tap();
-      const era = this.era();
-      if (era) this.#connection(era);
+      if (this.era) this.onconnection?.(this.era);
     };
   }
 
-  era(): "legacy" | "modern" | undefined {
+  get era(): Upstream["era"] | undefined {
     return this.#client.transport ? (this.#client.getProtocolEra?.() ?? "legacy") : undefined;
   }
 
-  subscribes(): boolean {
+  get subscribes(): boolean {
     return !!this.#client.getServerCapabilities()?.resources?.subscribe;
-  }
-
-  listen(message: (m: Message) => boolean, connection: (era: "legacy" | "modern" | null) => void): void {
-    this.#message = message;
-    this.#connection = connection;
   }
 
   /** Listens to the client's transport: messages are seen here before the client gets them. */
@@ -79,16 +58,16 @@ class ClientConnection implements Connection {
     const transport = this.#client.transport as TransportLike | undefined;
     if (!transport || transport === this.#tapped) return;
     this.#tapped = transport;
-    const { onmessage, onclose } = transport as { onmessage?: (...args: unknown[]) => void; onclose?: () => void };
-    (transport as { onmessage?: (...args: unknown[]) => void }).onmessage = (message, ...rest) => {
-      const m = message as Message;
-      if (m.method === updated || m.method === listChanged) this.#message(m);
+    const { onmessage, onclose } = transport;
+    transport.onmessage = (message, ...rest) => {
+      const { method } = message;
+      if (method === updated || method === listChanged) this.onmessage?.(message);
       onmessage?.call(transport, message, ...rest);
     };
     transport.onclose = () => {
       if (transport === this.#tapped) {
         this.#tapped = undefined;
-        this.#connection(null);
+        this.onconnection?.(null);
       }
       onclose?.call(transport);
     };
@@ -106,7 +85,7 @@ class ClientConnection implements Connection {
     this.#running.set(id, abort);
     const answer = (m: object): void => {
       if (this.#running.get(id) === abort) this.#running.delete(id);
-      if (!abort.signal.aborted) this.#message({ jsonrpc: "2.0", id, ...m } as Message);
+      if (!abort.signal.aborted) this.onmessage?.({ jsonrpc: "2.0", id, ...m } as Message);
     };
     const asked =
       method === "subscriptions/listen"
@@ -141,7 +120,7 @@ class ClientConnection implements Connection {
       { signal: abort.signal },
     );
     if (abort.signal.aborted) return;
-    this.#message({
+    this.onmessage?.({
       jsonrpc: "2.0",
       method: "notifications/subscriptions/acknowledged",
       params: {

@@ -178,7 +178,7 @@ export class View implements Views {
 
   /** Whether requests can be answered here. */
   #works(): boolean {
-    return !!this.#port && this.#server.connection.subscribes();
+    return !!this.#port && this.#server.connection.subscribes !== false;
   }
 
   /**
