@@ -171,8 +171,9 @@ var packages = []row{
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
 	{"demo/ci", native, "", ""},
+	{"demo/step", native, "", ""},
 	// the SDK serves demo 5's Views
-	{"demo/...", native, "demo/ci bridge/weborigin bridge/agents bridge/gateway/... " +
+	{"demo/...", native, "demo/ci demo/step bridge/weborigin bridge/agents bridge/gateway/... " +
 		"bridge/desktop/browser/... bridge/pages/socket bridge/testkit/browsertest bridge/testkit/issuertest bridge/testkit/webhooktest",
 		"github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", native, "*", "*"},

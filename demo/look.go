@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/pagewire/pagewire/demo/step"
 )
 
 // state is the content of the agent console. The story knows only the console's document of the
@@ -72,29 +74,29 @@ func (t *teller) look() (state, error) {
 	defer cancel()
 	s, err := chromedp.Run(ctx, chromedp.Evaluate[state](lookScript))
 	if err != nil {
-		return s, fmt.Errorf("look at the page: %w", err)
+		err = fmt.Errorf("look at the page: %w", err)
 	}
-	return s, nil
+	return s, err
 }
 
 // wait looks until done accepts the page's state, and returns that state. Its times are the page's,
 // so that the pause between two looks does not matter.
-func (t *teller) wait(step string, limit time.Duration, done func(state) bool) (state, error) {
+func (t *teller) wait(what string, limit time.Duration, done func(state) bool) state {
 	for deadline := time.Now().Add(limit); ; {
 		s, err := t.look()
 		switch {
 		case err != nil:
-			return s, fmt.Errorf("%s: %w", step, err)
 		case done(s):
-			return s, nil
+			return s
 		case s.Agent == "error":
-			return s, fmt.Errorf("%s: %s", step, s.Trouble)
+			err = errors.New(s.Trouble)
 		case time.Now().After(deadline):
-			return s, fmt.Errorf("%s: did not happen within %v", step, limit)
+			err = fmt.Errorf("did not happen within %v", limit)
 		}
+		step.Check(err, what)
 		select {
 		case <-t.ctx.Done():
-			return s, fmt.Errorf("%s: %w", step, errors.Join(t.ctx.Err(), context.Cause(t.ctx)))
+			step.Check(errors.Join(t.ctx.Err(), context.Cause(t.ctx)), what)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

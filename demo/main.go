@@ -26,6 +26,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/demo/ci"
+	"github.com/pagewire/pagewire/demo/step"
 )
 
 const (
@@ -40,11 +41,7 @@ const (
 )
 
 func main() {
-	addr := flag.String("addr", defaultAddr,
-		"address to serve at; if the default is taken, any free port")
-	dist := flag.String("dist", "dist", "directory that make build wrote")
-	gateway := flag.String("pagewire", "bin/pagewire",
-		"the gateway's binary, which make build wrote")
+	addr := flag.String("addr", defaultAddr, "address to serve at; if the default is taken, any free port")
 	story := flag.Bool("story", true, "tell the story; without it only serve")
 	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
 	flag.Parse()
@@ -54,7 +51,7 @@ func main() {
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *addr, *dist, *gateway, *story, *once)
+	err := run(ctx, *addr, *story, *once)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -63,8 +60,8 @@ func main() {
 }
 
 // run serves and tells the story. It returns when ctx ends, or with once at the end of the story.
-func run(ctx context.Context, addr, dist, gateway string, story, once bool) error {
-	root, err := openDist(dist)
+func run(ctx context.Context, addr string, story, once bool) error {
+	root, err := openDist("dist")
 	if err != nil {
 		return err
 	}
@@ -91,7 +88,7 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	fmt.Printf("demo at %s/\n", base)
 	if story {
 		fmt.Println()
-		err = runStory(ctx, os.Stdout, base, gateway, site, ciRun)
+		err = step.Tell(func() { runStory(ctx, os.Stdout, base, site, ciRun) })
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/demo/ci"
+	"github.com/pagewire/pagewire/demo/step"
 )
 
 const (
@@ -27,53 +27,39 @@ const (
 	stepDeadline = 5 * time.Second
 )
 
-// A teller plays the story in one tab and writes the transcript.
+// A teller plays the story in one tab and writes the transcript. A step that does not happen ends
+// the story (step.Tell).
 type teller struct {
 	ctx context.Context // chromedp's, of the tab
 	out io.Writer
 }
 
-// runStory plays the story in a browser: with any page and an agent outside of it, which uses
-// gateway, the pagewire binary; then with a page that takes part, in full with the client's default
-// version, and in short with the protocol's newest version. Each line describes an event that
-// happened; a step that does not happen is the error.
-func runStory(ctx context.Context, out io.Writer, base, gateway, site string, run *ci.Run) error {
-	b, err := launched.Start(ctx, launched.Options{DebugPort: "0"})
-	if err != nil {
-		return err
-	}
+// runStory plays the story in a browser: with any page and an agent outside of it; then with a page
+// that takes part, in full with the client's default version, and in short with the protocol's
+// newest version. Each line describes an event that happened.
+func runStory(ctx context.Context, out io.Writer, base, site string, run *ci.Run) {
+	b := step.Must(launched.Start(ctx, launched.Options{DebugPort: "0"}))
 	defer b.Close()
 	allocator, detach := remote.NewAllocator(ctx, b.URL)
 	defer detach()
 	tab, closeTab := chromedp.NewContext(allocator)
 	defer closeTab()
-	if err := chromedp.Do(tab); err != nil {
-		// otherwise the tab would end with the first step's context
-		return fmt.Errorf("open a tab: %w", err)
-	}
+	// Otherwise the tab would end with the first step's context.
+	step.Check(chromedp.Do(tab), "open a tab")
 	t := &teller{tab, out}
 
 	version, err := chromedp.CallBrowser(tab, cdpbrowser.GetVersion, cdp.Empty{})
-	if err != nil {
-		return fmt.Errorf("ask the browser for its version: %w", err)
-	}
+	step.Check(err, "ask the browser for its version")
 	t.line("browser", "%s, headless", version.Product)
-	if err := t.anyPage(gateway, b, site, run); err != nil {
-		return err
-	}
+	t.anyPage(b, site, run)
 	fmt.Fprintln(out)
-	if err := t.full(base + page); err != nil {
-		return err
-	}
-	return t.short(base + page + "?era=modern")
+	t.full(base + page)
+	t.short(base + page + "?era=modern")
 }
 
 // full tells the story, step by step.
-func (t *teller) full(url string) error {
-	s, err := t.open(url)
-	if err != nil {
-		return err
-	}
+func (t *teller) full(url string) {
+	s := t.open(url)
 	t.line("person", "opens %s", url)
 	t.line("agent", "%s", lower(s.Steps["connected"]))
 	t.line("agent", "%s", lower(s.Steps["listed"]))
@@ -85,43 +71,32 @@ func (t *teller) full(url string) error {
 	const words, word = " and milk", "milk"
 	for _, d := range []deed{
 		{fmt.Sprintf("types %q, key by key", words), t.types(words), "input", "document", words},
-		{fmt.Sprintf("selects %q", word), t.selectsBack(len(word)), "selectionchange", "selection",
-			word},
+		{fmt.Sprintf("selects %q", word), t.selectsBack(len(word)), "selectionchange",
+			"selection", word},
 		{"wants one portion more", t.press("#order-portions", kb.ArrowUp), "input", "order",
 			`"portions":13`},
 	} {
-		if _, _, err := t.turn(d); err != nil {
-			return err
-		}
+		t.turn(d)
 	}
-	return t.withdraw("order")
+	t.withdraw("order")
 }
 
 // short tells the same with the other protocol version, in two lines.
-func (t *teller) short(url string) error {
-	s, err := t.open(url)
-	if err != nil {
-		return err
-	}
+func (t *teller) short(url string) {
+	s := t.open(url)
 	connected, listed, read := lower(s.Steps["connected"]), len(s.Resources), s.read()
 	const words = " and honey"
 	quiet := &teller{t.ctx, io.Discard}
-	heard, r, err := quiet.turn(deed{"", t.types(words), "input", "document", words})
-	if err != nil {
-		return err
-	}
+	heard, r := quiet.turn(deed{"", t.types(words), "input", "document", words})
 	fmt.Fprintln(t.out)
 	t.line("again", "%s: listed %d, read %d, %s,", connected, listed, read,
 		lower(s.Steps["subscribed"]))
 	t.line("", "was told of %s (%s), read again %s", brief(r.URI), heard, quoteEnd(r.Text, 32))
-	return nil
 }
 
 // open loads the page, and returns its state once the agent has subscribed.
-func (t *teller) open(url string) (state, error) {
-	if err := t.act("open the page", chromedp.Navigate(url)); err != nil {
-		return state{}, err
-	}
+func (t *teller) open(url string) state {
+	t.act("open the page", chromedp.Navigate(url))
 	return t.wait("the agent subscribes", startDeadline,
 		func(s state) bool { return s.Agent == "subscribed" })
 }
@@ -151,56 +126,32 @@ func (h heard) String() string {
 }
 
 // turn does a deed, and waits until the agent was notified of the change and has read it.
-func (t *teller) turn(d deed) (heard, resource, error) {
-	fail := func(err error) (heard, resource, error) { return heard{}, resource{}, err }
-	before, err := t.look()
-	if err != nil {
-		return fail(err)
-	}
-	if err := t.act("change the "+d.resource, chromedp.Steps(evaluate(`globalThis.events = {}`),
-		d.action)); err != nil {
-		return fail(err)
-	}
+func (t *teller) turn(d deed) (heard, resource) {
+	before := step.Must(t.look())
+	t.act("change the "+d.resource, chromedp.Steps(evaluate(`globalThis.events = {}`), d.action))
 	t.line("person", "%s", d.says)
 	uri := before.resource(d.resource).URI
-	if _, err := t.wait("the agent is told that the "+d.resource+" changed", stepDeadline,
-		func(s state) bool {
-			return len(s.since(before, uri)) > 0
-		}); err != nil {
-		return fail(err)
-	}
-	s, err := t.wait(fmt.Sprintf("the agent reads %q in the %s", d.want, d.resource), stepDeadline,
-		func(s state) bool {
-			return strings.Contains(s.resource(d.resource).Text, d.want)
-		})
-	if err != nil {
-		return fail(err)
-	}
+	t.wait("the agent is told that the "+d.resource+" changed", stepDeadline, func(s state) bool {
+		return len(s.since(before, uri)) > 0
+	})
+	s := t.wait(fmt.Sprintf("the agent reads %q in the %s", d.want, d.resource), stepDeadline,
+		func(s state) bool { return strings.Contains(s.resource(d.resource).Text, d.want) })
 	told, r, e := s.since(before, uri), s.resource(d.resource), s.Events[d.event]
 	h := heard{len(told), e.Count, told[len(told)-1].At - e.First}
 	t.line("agent", "was told %s changed (%s)", brief(uri), h)
 	t.line("agent", "read again    %s", quoteEnd(r.Text, 60))
-	return h, r, nil
+	return h, r
 }
 
 // withdraw unticks the box that shares the order, and waits until the agent no longer lists it.
-func (t *teller) withdraw(name string) error {
-	before, err := t.look()
-	if err != nil {
-		return err
-	}
-	if err := t.act("withdraw "+name, chromedp.Click(chromedp.CSS("#order-shared"))); err != nil {
-		return err
-	}
-	s, err := t.wait("the agent no longer lists "+name, stepDeadline, func(s state) bool {
+func (t *teller) withdraw(name string) {
+	before := step.Must(t.look())
+	t.act("withdraw "+name, chromedp.Click(chromedp.CSS("#order-shared")))
+	s := t.wait("the agent no longer lists "+name, stepDeadline, func(s state) bool {
 		return s.resource(name).URI == "" && len(s.since(before, "")) > 0
 	})
-	if err != nil {
-		return err
-	}
 	t.line("person", "no longer shares the %s", name)
 	t.line("agent", "was told that the list changed, and %s", lower(s.Steps["listed"]))
-	return nil
 }
 
 // The person's actions. All use real input events, which the page cannot tell from a person's.
@@ -236,20 +187,13 @@ func evaluate(script string) chromedp.Action[chromedp.Void] {
 }
 
 // act does a step of the person, within stepDeadline.
-func (t *teller) act(step string, action chromedp.Action[chromedp.Void]) error {
+func (t *teller) act(what string, action chromedp.Action[chromedp.Void]) {
 	ctx, cancel := context.WithTimeout(t.ctx, stepDeadline)
 	defer cancel()
-	if err := chromedp.Do(ctx, action); err != nil {
-		return fmt.Errorf("%s: %w", step, err)
-	}
-	return nil
+	step.Check(chromedp.Do(ctx, action), what)
 }
 
-// line writes a line of the transcript: the actor, and the event.
-func (t *teller) line(who, format string, args ...any) {
-	fmt.Fprintln(t.out,
-		strings.TrimRight(fmt.Sprintf("%-8s %s", who, fmt.Sprintf(format, args...)), " "))
-}
+func (t *teller) line(who, format string, args ...any) { step.Line(t.out, who, format, args...) }
 
 // lower makes a sentence of the page part of another sentence.
 func lower(s string) string {
@@ -266,17 +210,16 @@ func brief(uri string) string {
 
 // quote shortens text to n characters, keeping its beginning.
 func quote(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
+	if r := []rune(text); len(r) > n {
+		return string(r[:n-1]) + "…"
 	}
-	return string([]rune(text)[:n-1]) + "…"
+	return text
 }
 
 // quoteEnd shortens text to n characters, keeping its end.
 func quoteEnd(text string, n int) string {
-	r := []rune(text)
-	if len(r) <= n {
-		return text
+	if r := []rune(text); len(r) > n {
+		return "…" + string(r[len(r)-n+1:])
 	}
-	return "…" + string(r[len(r)-n+1:])
+	return text
 }

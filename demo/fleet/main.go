@@ -30,15 +30,14 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
+	"github.com/pagewire/pagewire/demo/step"
 )
 
 func main() {
-	dist := flag.String("dist", "dist", "directory that make build wrote")
-	program := flag.String("node", "bin/pagewire-node", "the node's binary, which make build wrote")
 	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *dist, *program, *once)
+	err := step.Tell(func() { run(ctx, *once) })
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
@@ -46,42 +45,21 @@ func main() {
 	}
 }
 
+// dist and program are what make build has written.
+const dist, program = "dist", "bin/pagewire-node"
+
 // size is the number of nodes.
 const size = 3
 
-// A failure is a step that did not happen. check and must end the story with it.
-type failure struct{ error }
-
-func check(err error) {
-	if err != nil {
-		panic(failure{err})
-	}
-}
-
-func must[T any](value T, err error) T {
-	check(err)
-	return value
-}
-
-func run(ctx context.Context, dist, program string, once bool) (err error) {
-	defer func() {
-		switch f := recover().(type) {
-		case nil:
-		case failure:
-			err = f.error
-		default:
-			panic(f)
-		}
-	}()
-	if _, err := os.Stat(filepath.Join(dist, "pagewire.js")); err != nil {
-		return fmt.Errorf("%w (run make build first)", err)
-	}
-	dir := must(os.MkdirTemp("", "pagewire-fleet-"))
+func run(ctx context.Context, once bool) {
+	_, err := os.Stat(filepath.Join(dist, "pagewire.js"))
+	step.Check(built(err))
+	dir := step.Must(os.MkdirTemp("", "pagewire-fleet-"))
 	defer os.RemoveAll(dir)
-	before := must(net.Listen("tcp", "127.0.0.1:0"))
+	before := step.Must(net.Listen("tcp", "127.0.0.1:0"))
 	defer before.Close()
 	public := "http://" + before.Addr().String()
-	login := must(issuertest.New("https://login.example", public))
+	login := step.Must(issuertest.New("https://login.example", public))
 	b := &balancer{}
 	go http.Serve(before, b)
 	assistant := webhooktest.New(public+"/mcp", login.Token("alice", "pages:read pages:events"))
@@ -91,8 +69,8 @@ func run(ctx context.Context, dist, program string, once bool) (err error) {
 			n.kill()
 		}
 	}()
-	b.start(ctx, dir, program, public, login, assistant.CA)
-	site := serveSite(dist, "ws"+strings.TrimPrefix(public, "http")+"/page", login)
+	b.start(ctx, dir, public, login, assistant.CA)
+	site := serveSite("ws"+strings.TrimPrefix(public, "http")+"/page", login)
 	defer site.Close()
 	at := "http://" + site.Addr().String()
 	fmt.Printf("%-8s %d nodes, %s before them, and the service at %s\n", "fleet", len(b.nodes),
@@ -103,7 +81,14 @@ func run(ctx context.Context, dist, program string, once bool) (err error) {
 		fmt.Println("\nIt goes on until it is interrupted.")
 		<-ctx.Done()
 	}
-	return nil
+}
+
+// built adds to an error what to do if a file of make build is missing.
+func built(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w (run make build first)", err)
+	}
+	return err
 }
 
 type node struct {
@@ -114,60 +99,51 @@ type node struct {
 
 // start starts the nodes behind the balancer. Each joins the others, and has a copy of the store.
 // ca is the authority of the assistant's receiver, which is on loopback.
-func (b *balancer) start(ctx context.Context, dir, program, public string, login *issuertest.Issuer,
+func (b *balancer) start(ctx context.Context, dir, public string, login *issuertest.Issuer,
 	ca []byte) {
 	keys, secret := filepath.Join(dir, "keys.json"), filepath.Join(dir, "secret")
 	storeKey, webhookCA := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca.pem")
 	config := filepath.Join(dir, "node.json")
-	text := must(
-		json.Marshal(map[string]any{"public-url": public, "secret-file": secret, "drain": "2s",
-			"store-key": storeKey, "webhook-ca": webhookCA,
-			"webhook-allow": []string{"127.0.0.1/32"},
-			"issuers": []any{map[string]any{"issuer": login.Name, "tenant": "the service",
-				"jwks": keys}}}))
-	for name, text := range map[string][]byte{keys: login.Keys(), secret: []byte("the nodes of the demo\n"),
+	text := step.Must(json.Marshal(map[string]any{
+		"public-url": public, "secret-file": secret, "drain": "2s", "store-key": storeKey,
+		"webhook-ca": webhookCA, "webhook-allow": []string{"127.0.0.1/32"}, "issuers": []any{
+			map[string]any{"issuer": login.Name, "tenant": "the service", "jwks": keys}}}))
+	for name, text := range map[string][]byte{
+		keys: login.Keys(), secret: []byte("the nodes of the demo\n"),
 		config: text, storeKey: []byte(rand.Text() + rand.Text()), webhookCA: ca} {
-		check(os.WriteFile(name, text, 0o600))
+		step.Check(os.WriteFile(name, text, 0o600))
 	}
-	cluster := freeAddrs(size)
+	cluster := step.FreeAddrs(size)
 	for i := range size {
-		addrs := freeAddrs(2)
+		addrs := step.FreeAddrs(2)
 		n := &node{name: string(rune('A' + i)), listen: addrs[0], admin: addrs[1]}
-		n.cmd = exec.CommandContext(ctx, program, "--config", config, "--listen", n.listen, "--admin", n.admin,
+		n.cmd = exec.CommandContext(ctx, program, "--config", config,
+			"--listen", n.listen, "--admin", n.admin,
 			"--cluster", cluster[i], "--name", n.name, "--store", filepath.Join(dir, n.name))
 		for j, other := range cluster {
 			if j != i {
 				n.cmd.Args = append(n.cmd.Args, "--join", other)
 			}
 		}
-		n.cmd.Stderr = must(os.Create(filepath.Join(dir, n.name+".log")))
-		if err := n.cmd.Start(); err != nil {
-			check(fmt.Errorf("%w (run make build first)", err))
-		}
+		n.cmd.Stderr = step.Must(os.Create(filepath.Join(dir, n.name+".log")))
+		step.Check(built(n.cmd.Start()))
 		b.nodes = append(b.nodes, n)
 	}
-	eventually("the nodes know each other", func() bool { return b.all("pagewire_node_nodes", size) })
+	step.Eventually("the nodes know each other", patience,
+		func() bool { return b.all("pagewire_node_nodes", size) })
 }
 
 // all reports whether a metric has a value at all nodes.
 func (b *balancer) all(metric string, value int) bool {
 	return !slices.ContainsFunc(b.nodes, func(n *node) bool {
-		return !strings.Contains(fetch("http://"+n.admin+"/metrics"), fmt.Sprintf("%s %d\n", metric, value))
+		return !strings.Contains(fetch("http://"+n.admin+"/metrics"),
+			fmt.Sprintf("%s %d\n", metric, value))
 	})
 }
 
 func (n *node) kill() {
 	_ = n.cmd.Process.Kill() // it may have ended
 	_ = n.cmd.Wait()
-}
-
-func freeAddrs(count int) (list []string) {
-	for range count {
-		l := must(net.Listen("tcp", "127.0.0.1:0"))
-		defer l.Close()
-		list = append(list, l.Addr().String())
-	}
-	return list
 }
 
 func fetch(url string) string {
@@ -185,11 +161,3 @@ func fetch(url string) string {
 
 // patience bounds a step of the story.
 const patience = 60 * time.Second
-
-func eventually(what string, ok func() bool) {
-	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			check(fmt.Errorf("after %v still not so: %s", patience, what))
-		}
-	}
-}

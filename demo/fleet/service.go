@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
+	"github.com/pagewire/pagewire/demo/step"
 )
 
 // page is the service's page for a user.
@@ -29,8 +30,8 @@ const page = `<!doctype html><html lang=en><title>Cart of %[1]s</title><link rel
 </script>`
 
 // serveSite serves the service's pages and tickets until the listener is closed.
-func serveSite(dist, gateway string, login *issuertest.Issuer) net.Listener {
-	l := must(net.Listen("tcp", "127.0.0.1:0"))
+func serveSite(gateway string, login *issuertest.Issuer) net.Listener {
+	l := step.Must(net.Listen("tcp", "127.0.0.1:0"))
 	origin := "http://" + l.Addr().String()
 	files := http.FileServer(http.Dir(dist))
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

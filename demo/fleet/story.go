@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
+	"github.com/pagewire/pagewire/demo/step"
 )
 
 // A story has the parts that take part in it.
@@ -27,12 +29,12 @@ type story struct {
 }
 
 func (s *story) line(who, format string, args ...any) {
-	fmt.Printf("%-8s %s\n", who, fmt.Sprintf(format, args...))
+	step.Line(os.Stdout, who, format, args...)
 }
 
 func (s *story) run() {
 	browserCtx, end, err := browsertest.Launch(s.ctx, browsertest.Options{})
-	check(err)
+	step.Check(err)
 	defer end()
 	s.browser = browserCtx
 	alice, at := s.open("alice")
@@ -53,20 +55,20 @@ func (s *story) run() {
 	s.line("alice's", "page is at node %s", s.dialed("alice", before).name)
 	s.wakes("bread, milk and honey")
 	if text := b.read(); !strings.Contains(text, `"of":"bob"`) || len(b.changed) > 0 {
-		check(fmt.Errorf("bob's agent reads %s, and was told of %d changes", text, len(b.changed)))
+		step.Check(fmt.Errorf("bob's agent reads %s, and was told of %d changes", text, len(b.changed)))
 	}
 	s.line("bob's", "agent was told nothing, and reads %s", b.read())
 }
 
 func (s *story) subscribes() {
 	var g webhooktest.Grant
-	eventually("the assistant has subscribed", func() bool {
+	step.Eventually("the assistant has subscribed", patience, func() bool {
 		var err error
 		g, err = s.assistant.Subscribe(s.ctx, "page.resource.updated",
 			map[string]any{"uri": s.site + "/cart", "minIntervalMs": 1000})
 		return err == nil
 	})
-	eventually("each node keeps her subscription",
+	step.Eventually("each node keeps her subscription", patience,
 		func() bool { return s.balancer.all("pagewire_node_webhook_copies", size) })
 	s.line("alice's", "assistant subscribes by webhook until %s",
 		g.RefreshBefore.Format(time.TimeOnly))
@@ -77,12 +79,12 @@ func (s *story) wakes(items string) {
 	for end := time.After(patience); ; {
 		select {
 		case wrong := <-s.assistant.Wrong:
-			check(errors.New(wrong))
+			step.Check(errors.New(wrong))
 		case <-end:
-			check(fmt.Errorf("the assistant is not woken for %q", items))
+			step.Check(fmt.Errorf("the assistant is not woken for %q", items))
 		case e := <-s.assistant.Events:
-			if text := must(s.assistant.Read(s.ctx,
-				fmt.Sprint(e.Data["uri"]))); strings.Contains(text, items) {
+			text := step.Must(s.assistant.Read(s.ctx, fmt.Sprint(e.Data["uri"])))
+			if strings.Contains(text, items) {
 				s.line("alice's", "assistant is woken by the signed event %s, and reads %s", e.ID,
 					text)
 				return
@@ -92,14 +94,14 @@ func (s *story) wakes(items string) {
 }
 
 func (s *story) kills(at *node) {
-	check(at.cmd.Process.Kill())
+	step.Check(at.cmd.Process.Kill())
 	_ = at.cmd.Wait()
 	s.line("node", "%s is killed", at.name)
 }
 
 // dialed waits until another page's connection was passed to a node, and returns that node.
 func (s *story) dialed(user string, before []*node) *node {
-	eventually(user+"'s page has dialed in",
+	step.Eventually(user+"'s page has dialed in", patience,
 		func() bool { return len(s.balancer.passed()) > len(before) })
 	now := s.balancer.passed()
 	return now[len(now)-1]
@@ -108,29 +110,29 @@ func (s *story) dialed(user string, before []*node) *node {
 func (s *story) open(user string) (page context.Context, at *node) {
 	before := s.balancer.passed()
 	page, _ = chromedp.NewContext(s.browser) // it ends with the browser
-	check(chromedp.Do(page, chromedp.Navigate(s.site+"/?user="+user)))
+	step.Check(chromedp.Do(page, chromedp.Navigate(s.site+"/?user="+user)))
 	return page, s.dialed(user, before)
 }
 
 func (s *story) looks(a *agent) {
-	eventually(a.user+"'s agent sees a page", func() bool { return len(a.list()) > 0 })
+	step.Eventually(a.user+"'s agent sees a page", patience, func() bool { return len(a.list()) > 0 })
 	list, text := strings.Join(a.list(), " "), a.read()
 	if list != a.uri || !strings.Contains(text, fmt.Sprintf(`"of":%q`, a.user)) {
-		check(fmt.Errorf("%s's agent lists %s, and reads %s", a.user, list, text))
+		step.Check(fmt.Errorf("%s's agent lists %s, and reads %s", a.user, list, text))
 	}
 	s.line(a.user+"'s", "agent lists %s, and reads %s", list, text)
-	check(a.Subscribe(s.ctx, &mcp.SubscribeParams{URI: a.uri}))
+	step.Check(a.Subscribe(s.ctx, &mcp.SubscribeParams{URI: a.uri}))
 }
 
 func (s *story) changes(page context.Context, a *agent, items string) {
 	script := fmt.Sprintf(`cart.value = %q; dispatchEvent(new Event("input")); "done"`, items)
 	began := time.Now()
-	must(chromedp.Run(page, chromedp.Evaluate[string](script)))
+	step.Must(chromedp.Run(page, chromedp.Evaluate[string](script)))
 	s.line("person", "makes it %q", items)
 	a.told()
 	took := time.Since(began)
 	text := ""
-	eventually(a.user+"'s agent reads the new cart", func() bool {
+	step.Eventually(a.user+"'s agent reads the new cart", patience, func() bool {
 		text = a.read()
 		return strings.Contains(text, items)
 	})
@@ -171,10 +173,8 @@ func (s *story) agent(user string) *agent {
 	for s.balancer.nodes[(s.balancer.turn+1)%size] == dead {
 		s.balancer.next()
 	}
-	a.ClientSession = must(client.Connect(s.ctx,
-		&mcp.StreamableClientTransport{Endpoint: s.public + "/mcp",
-			HTTPClient: &http.Client{Transport: bearer(s.login.Token(user,
-				"pages:read pages:act"))}},
+	a.ClientSession = step.Must(client.Connect(s.ctx, &mcp.StreamableClientTransport{Endpoint: s.public + "/mcp",
+		HTTPClient: &http.Client{Transport: bearer(s.login.Token(user, "pages:read pages:act"))}},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}))
 	return a
 }
@@ -202,7 +202,7 @@ func (a *agent) told() {
 	select {
 	case <-a.changed:
 	case <-time.After(patience):
-		check(errors.New(a.user + "'s agent is not told"))
+		step.Check(errors.New(a.user + "'s agent is not told"))
 	}
 	for len(a.changed) > 0 {
 		<-a.changed
