@@ -6,9 +6,10 @@ import (
 )
 
 // maxPages bounds the number of pages of a list that are full by entries, and of pages that are
-// full by bytes: the TypeScript client gives up after 64 pages. If entries of 256 KiB leave a
-// quarter of pages of 1 MiB empty, a list has
-// 56. A gateway takes 64 MiB from all its pages, which makes pages of 3 MiB; the Go client reads 16 MiB.
+// full by bytes. The TypeScript client 2.4 gives up after 64 pages, and go-sdk reads at most 16 MiB
+// on a line. So a page may grow, and a longer list is divided into 24ths: it has 25 or 26 pages, at
+// any size. If entries of 256 KiB leave a quarter of pages of 1 MiB empty, a list has 56. A gateway
+// takes 64 MiB from all its pages, which makes pages of 3 MiB.
 const maxPages = 24
 
 // A page is a page of a list that is being written.

@@ -71,8 +71,10 @@ type Skill struct {
 
 // Limits bound an engine. For each, 0 means the default and a negative number means no bound.
 type Limits struct {
-	MessageBytes  int // of a message from an agent. Default 1 MiB
-	Depth         int // of nesting in a message. Default 64; never unbounded
+	MessageBytes int // of a message from an agent. Default 1 MiB
+	Depth        int // of nesting in a message. Default 64; never unbounded
+	// Why may an id have no more than 1,024 bytes? Each message of a listen repeats its id. An id
+	// of a megabyte on 64 listens makes 64 MB for one change, and wasm's memory never shrinks.
 	IDBytes       int // of the id of a request, or a progress token, as JSON text. Default 1,024
 	URIBytes      int // of a URI. Default 8,192
 	Resources     int // registered at once. Default 10,000

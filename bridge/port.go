@@ -100,6 +100,11 @@ func (e *Engine) Waits(id PortID) bool {
 // Await makes the requests of agents wait, or with false lets all of them go on. The handshake does
 // not wait. Each waits for Options.AwaitTimeout at most: a browser may never answer. Await, too, is
 // over after that time, or when a request that came before that has waited so long.
+//
+// Why do requests wait for the first look at a browser, and where? "Not known yet" looked like
+// "none": 10 of 10 first lists were empty with --chrome. The engine holds the requests
+// (Engine.Await), because it has their ids, order, cancellation and deadline. The bound of 2 s
+// begins with the first request, and a hung tab costs no agent more.
 func (e *Engine) Await(now Time, on bool) {
 	e.enter(now)
 	defer e.drain()

@@ -5,6 +5,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
+// When do readers share a run? Ten agents that are told of a change read at once, and the page's
+// callback runs once. A run that began before a change must not answer a later request, so a touch
+// closes it to later readers. A read joins another only while its URI is watched, because only then
+// are changes announced: random histories found a last watcher that left, a change, and a new
+// reader that joined the old read and showed an old state for good.
 func (e *Engine) read(r *request) *wire.Error {
 	if uri, _ := r.params.Get("uri").Text(); restricts && ofSkill(uri) {
 		if known, err := e.readSkill(r, uri); known {

@@ -8,6 +8,10 @@ import (
 
 // Register offers a resource. It returns a *resource.Error if the resource is wrong, foreign, a
 // duplicate or one too many. Existing subscriptions to URIs of the resource get an update.
+//
+// Why does registering a template not look up all watched URIs? 40 agents that each watched 1,000
+// unregistered URIs made 500 templates take 326 seconds. Only the new template can match a URI that
+// had no match, so it alone is tried.
 func (e *Engine) Register(now Time, r Resource) error {
 	e.enter(now)
 	defer e.drain()

@@ -155,6 +155,12 @@ var errNoSession = errors.New("open it with: pagewire inspect")
 var errNotExtension = errors.New("it does not prove that it is this user's: run pagewire extension install")
 
 // Feed admits requests for a feed. AdmitFeed must then check the client.
+//
+// Why does the inspector take a ticket and no cookie, and why in a fragment? A cookie for 127.0.0.1
+// is sent to every port there, a token in the address is in the history, and one in an argument
+// list is in ps. A file of mode 0600 may hold a ticket, and a fragment is not sent. The session for
+// which it is exchanged is bound to the address of the port, so it is worthless to a program that
+// relays from another.
 func (g *Guard) Feed(next http.Handler) http.Handler {
 	own, extension := g.admit(next, true, func(r *http.Request) *refusal {
 		why := g.present(r)

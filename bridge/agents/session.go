@@ -350,6 +350,10 @@ func (s *session) wakeStream() {
 // if it has lost the first. The server may not know of that loss yet: writing to a dead connection
 // gives no error for minutes. lastID is the id of the last event that the agent has. replaced is
 // closed when another stream replaces this one.
+//
+// Why does a second GET stream of a session end the first? A client that opens a second has lost
+// the first, and writes to a dead connection succeed for minutes. When the second was refused, the
+// official TypeScript client came back after 1 and 1.5 s, and then never again.
 func (s *session) opens(lastID string) (replaced chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -106,6 +106,11 @@ func (e *fullError) refuse(w http.ResponseWriter, id bridge.JSON, stream, final 
 const maxName = 100
 
 // who is the agent that sends a request: its address and name.
+//
+// By what is an agent on HTTP known, to bound its sessions? By its address and the name that it
+// gives itself: finding the process of a connection takes a search of 20,000 links. A program that
+// changes its name gets more shares, so the sum is bounded too. At the limit, unused sessions end
+// first (TestFloodOfInitialize).
 func who(r *http.Request, message bridge.Incoming) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

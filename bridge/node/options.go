@@ -40,6 +40,11 @@ type Options struct {
 	// WaitingBytes bounds the queues for agents that do not read, over all agents of the node. The
 	// same bound holds for the queues of messages from other nodes, over all users' gateways.
 	// Default 512 MiB.
+	//
+	// Why does a node have one bound for waiting messages, besides those of each gateway? 20,000
+	// gateways with 256 MiB each are no bound. Above 512 MiB for all, the session with the most
+	// waiting bytes ends, by a separate goroutine: two gateways that hold their locks might wait
+	// for each other.
 	WaitingBytes int64
 	// Pages bounds the pages of the node, and UserPages the pages of one user there. Default
 	// 100,000 and 256.

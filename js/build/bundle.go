@@ -105,6 +105,9 @@ var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagew
 var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "vite.client.js"}
 
 // minifyAll runs terser over the fetched scripts and their maps.
+//
+// Why does terser minify what esbuild has minified? Its names suit brotli: 5,858 bytes instead of
+// 6,093 for pagewire.js.
 func minifyAll(root, dist string) error {
 	failed := make([]error, len(fetched))
 	var wg sync.WaitGroup

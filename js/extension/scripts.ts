@@ -44,5 +44,9 @@ async function register(matches: string[]): Promise<void> {
     return;
   }
   if (registered.length) await scripting.unregisterContentScripts();
+  // Why does the worker register the extension's content scripts, and not the manifest? A script of
+  // the manifest is in every page, and can read no setting before the page's first script. The
+  // price: after an update the browser has forgotten the worker's scripts for a moment, and 7 of 8
+  // pages that opened with it had none.
   await scripting.registerContentScripts(scripts(matches));
 }

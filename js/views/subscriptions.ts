@@ -139,6 +139,11 @@ interface Stream {
  * an update that was sent on the old one may arrive after the new one's acknowledgement. Announcing
  * everything instead would make every View read all its resources whenever another View comes or
  * goes.
+ *
+ * Why does a listen that was replaced stay open for 200 ms? A modern server's listen cannot change
+ * its URIs. If the old one is cancelled when the new one is acknowledged, messages on the old
+ * connection get lost, since two connections of HTTP have no order. Announcing everything instead
+ * makes every View read everything whenever another View comes.
  */
 const linger = 200;
 /** The most listens that linger: Views that come and go fast must not reach the server's bound. */

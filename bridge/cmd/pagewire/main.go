@@ -95,6 +95,9 @@ func commands() *cobra.Command {
 		}
 		return cmd.Help()
 	}
+	// Why does the command line print its own help? Cobra's SetHelpTemplate links text/template,
+	// which looks up methods by name, so the linker keeps every exported method: 20.3 MB with 10
+	// tabs instead of 25, 1.5 of it by the build without cgo.
 	root.SetHelpFunc(help)
 	root.SetHelpCommand(helpCommand())
 	for _, g := range groups {

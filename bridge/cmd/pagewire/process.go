@@ -18,6 +18,10 @@ func surviveClosedOutput() {
 
 // softMemory is the size above which garbage is collected before the heap has grown by collectAt. Pages may send 17 MB
 // at once, and the buffers would otherwise take three times that. GOMEMLIMIT overrides it.
+//
+// Why a soft limit of 48 MiB for memory? With it, agents' reads of 15 MB take the gateway to 82 MB;
+// without it, reads of 17 MB took 131. Ordinary use never reaches it: collections per second are
+// the same.
 const softMemory = 48 << 20
 
 // collectAt is the growth of the heap, in percent, after which garbage is collected. A daemon has about 2 MB alive.

@@ -29,6 +29,10 @@ func pollable(f *os.File, others ...*os.File) *os.File {
 		}
 	}
 	fd := f.Fd()
+	// Why does standard input wait in Go's poller? If a thread waits in the kernel for the agent's
+	// next message, the goroutine that it has just made ready waits for another thread. With the
+	// poller a read takes 0.45 ms instead of 0.55. GOMAXPROCS=1 would save another 12 %, but be
+	// slower when two agents ask for megabytes.
 	if syscall.SetNonblock(int(fd), true) != nil {
 		return f
 	}

@@ -14,6 +14,11 @@ import (
 
 // serveMetrics answers with the gateway's counts and the process's costs, in Prometheus' text format 0.0.4. Prometheus'
 // own library needs protobuf, and would be 2.1 MB of the 15 MB of each gateway's binary.
+//
+// Why does the gateway write its metrics with VictoriaMetrics/metrics? Linked code is resident,
+// used or not: the kernel maps 64 KB around each touched page. Prometheus' client brings protobuf:
+// 23.7 MB with 10 tabs instead of 21.2. A node has that client, since it has protobuf already, for
+// traces.
 func (h *Handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b bytes.Buffer
 	s := h.g.Snapshot()

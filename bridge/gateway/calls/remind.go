@@ -26,6 +26,12 @@ const (
 
 // Remind returns the reminder for the end of a call's result, or "" if there is none. origin is the origin of the page
 // that the call is about.
+//
+// Why is a reminder behind a tag, and so short? A page's words end up in a model's context, beside
+// ours. So a result contains nothing of another origin except URIs that the agent has named,
+// contents are JSON on one line, and the block begins with a tag that is random for each session.
+// 600 characters are some 150 tokens. A result whose tool declares an output schema stays
+// unaltered, since a client may check it: the reminder waits for the next.
 func (t *Tools) Remind(ctx context.Context, c Call, origin string) (block string) {
 	m := c.Memory()
 	told, inline := c.Reminds()

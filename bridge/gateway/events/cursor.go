@@ -27,6 +27,17 @@ const (
 )
 
 // Documents are the cursor of Updated: by a document's name, the count up to which its changes are known.
+//
+// Why is an event's cursor a list of documents, and not a revision? A revision is a time of one
+// gateway: each restart would be a gap, and another node would tell the same change under another
+// id. A document counts its changes for every core that follows it, so a cursor has a count for
+// each of at most 64 documents. An event tells the state: a log would have to be bounded for each
+// resource, and would wake a model for each of 1,000 changes.
+//
+// 3,000 random histories (TestNothingIsLost) found three rules. A change that waits for the
+// engine's pace holds back the cursor. A reloaded document is not in it before all its resources
+// are told. The lowest count of a document is told first: otherwise a poll with maxEvents: 1
+// repeats one event for ever.
 type Documents map[string]int64
 
 // Document returns the name of a document in a cursor. A page cannot forge the name of another origin's document.

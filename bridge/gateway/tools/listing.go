@@ -13,6 +13,19 @@ import (
 // places go to the others. While a site, origin or page has no more tools than its share, all of them stay listed. Of
 // an origin's tools, plain names come before names with a tab. Called tools come before listed tools, and these before
 // new ones. So tabs that come and go change the list as little as possible.
+//
+// Why does each site have a share of the list of tools? At 1,000 names the list froze for all
+// agents: the 19th tab of an application with 50 tools did it.
+//
+//   - By origin alone, one page could take any part, with frames of many subdomains. So the last two
+//     labels of the host share first; a list of public suffixes would cost 100 KB.
+//   - Number and bytes are one budget, of places for 8 KiB: two would need an order in which they are
+//     spent.
+//   - A tab's own names have no share by tab: each new tab would take one tool from each of the
+//     others.
+//   - A name that its page no longer has is kept until there are 10,000 such names; then the origin
+//     with the most loses its oldest. By age alone, a page could make the gateway forget a closed
+//     bank's pay, and take the name.
 type Listing struct {
 	places int
 	before map[string]standing // of the tools at the last Choose, and of tools called since

@@ -30,6 +30,14 @@ func (p part) put(text []byte, force bool) ([]byte, error) {
 }
 
 // take returns a text without the part; nil means that the file goes.
+//
+// Why does config keep no record of what it writes? What is ours can be seen in the file: an entry
+// named pagewire that runs pagewire serve or has our address, and hooks that run pagewire changes.
+// With copies, a cut one made --remove empty the settings; with a record, our hooks stayed where it
+// was lost. It cost 340 lines. A hook is ours only if its command has nothing else. BurntSushi/toml
+// and go-toml drop comments when they write, so an entry is appended as a table, and taken out by
+// the lines that go-toml's parser names. All texts are in temporary files before the first
+// replacement.
 func (p part) take(text []byte, force bool) ([]byte, error) {
 	switch {
 	case p.at == nil && !p.wrote(text) && !force:
