@@ -42,14 +42,12 @@ type Engine struct {
 	// rate.
 	throttled []*port
 
-	// watches has each URI with a subscription or in hostWatches, and no other. watch.go alone
+	// watches has each URI with a subscription, and no other. watch.go alone
 	// changes it and wide.
 	watches map[string]*watch
 	// wide has the watches under a template or a resource with parameters, by that entry; and under
 	// nil those without a resource. A watch is at its watch.index.
 	wide map[*resource.Entry][]*watch
-	// hostWatches are the URIs between Watch and Unwatch; none in a page.
-	hostWatches map[string]bool
 	// updates has the watches whose change is still to be told: each has an entry.
 	updates coalesce.Queue[*watch]
 
@@ -154,7 +152,7 @@ type listen struct {
 	lists [listKinds]interest
 }
 
-// A watch is one URI that has a subscription or that the host watches. It ends with the last of
+// A watch is one URI that has a subscription. It ends with the last of
 // these (unwatched), and outlives the resource.
 type watch struct {
 	uri string
@@ -313,7 +311,6 @@ const (
 	opSubscribe
 	opUnsubscribe
 	opDrop
-	opChanged
 	opEvents
 	opNextEvent
 	opHeartbeat
@@ -328,7 +325,7 @@ type Stats struct {
 	Listens       int `json:"listens"`
 	Streams       int `json:"streams"` // of events
 	Calls         int `json:"calls"`
-	Watched       int `json:"watched"` // URIs that have a subscription or that the host watches
+	Watched       int `json:"watched"` // URIs that have a subscription
 	// since New: Touch calls, Touch calls for URIs without a resource, updates sent, events sent
 	Touches        int `json:"touches"`
 	UnknownTouches int `json:"unknownTouches"`

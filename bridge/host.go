@@ -66,13 +66,6 @@ type SubscriptionHost interface {
 	Unsubscribe(call CallID, port PortID, uri string)
 }
 
-// A WatchHost is a Host that watches resources itself, in addition to its agents.
-type WatchHost interface {
-	Host
-	// Changed reports that a URI watched by Watch reads differently now.
-	Changed(uri string)
-}
-
 // A ToolHost is a Host that has tools.
 type ToolHost interface {
 	Host

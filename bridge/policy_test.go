@@ -88,14 +88,14 @@ var packages = []row{
 	{"bridge/gateway/live/delta", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
 	{"bridge/gateway/catalog", native, "bridge bridge/gateway/live bridge/internal/taburi", ""},
-	{"bridge/gateway/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
+	{"bridge/gateway/follow", native, "bridge/coalesce bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
 	{"bridge/gateway/calls", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
 		"bridge/gateway/follow bridge/weborigin", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/desktop/browser", native, "bridge/internal/peer bridge/internal/secret", ""},
 	{"bridge/desktop/browser/launched", native, "bridge/desktop/browser bridge/internal/retry " +
 		"bridge/internal/userdir", "golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
-	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
+	{"bridge/gateway", native, "bridge bridge/coalesce bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/catalog bridge/gateway/door bridge/weborigin bridge/internal/mcpconn bridge/gateway/tools bridge/gateway/calls bridge/gateway/live/... " +
 		"bridge/gateway/follow " +
 		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/internal/parts bridge/internal/taburi bridge/internal/quota",

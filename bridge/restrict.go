@@ -2,6 +2,6 @@
 
 package bridge
 
-// restricts includes restricted ports, watches of the host, events and skills. The core of a page,
-// whose agents see all of it, is 700 bytes of brotli smaller without.
+// restricts includes restricted ports, events and skills. The core of a page, whose agents see all
+// of it, is 700 bytes of brotli smaller without.
 const restricts = true

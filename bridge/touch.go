@@ -1,6 +1,10 @@
 package bridge
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge/coalesce"
+)
 
 // Touch reports that uri reads differently now: a registered URI, or one under a template or a
 // resource with parameters. A touch of a template, or of a resource that takes parameters, counts
@@ -49,42 +53,18 @@ func (e *Engine) Notify(now Time, id PortID, uri string) {
 	e.drain()
 }
 
-// Watch makes the engine call WatchHost.Changed for each change of a URI, at the pace of
-// subscribers' updates, until Unwatch. It fails for a URI without a resource, and above
-// Limits.Subscriptions. A second Watch of a URI does nothing.
-func (e *Engine) Watch(now Time, uri string) error {
-	e.enter(now)
-	defer e.drain()
-	if e.hostWatches[uri] {
-		return nil
+// Pace is the Pace of the updates of a URI, for a host that follows the URI beside its subscribers.
+// ok is false for a URI without a resource.
+func (e *Engine) Pace(uri string) (p coalesce.Pace, ok bool) {
+	entry := e.registry.Find(uri)
+	if entry == nil {
+		return p, false
 	}
-	if _, _, err := e.registry.Resolve(uri); err != nil {
-		return failure(refused(false, uri, err).Message)
-	}
-	if len(e.hostWatches) >= e.opt.Limits.Subscriptions {
-		return failure(e.tooManySubscriptions(uri).Message)
-	}
-	if e.hostWatches == nil {
-		e.hostWatches = map[string]bool{}
-	}
-	e.hostWatches[uri] = true
-	e.watchOf(uri)
-	return nil
+	return e.paceOf(entry), true
 }
 
-// Unwatch ends Watch. It ignores a URI that is not watched.
-func (e *Engine) Unwatch(now Time, uri string) {
-	e.enter(now)
-	defer e.drain()
-	if e.hostWatches[uri] {
-		delete(e.hostWatches, uri)
-		e.unwatched(e.watches[uri])
-	}
-}
-
-// IsWatched reports whether a port that sees a URI subscribes to it, or the host watches it.
+// IsWatched reports whether a port that sees a URI subscribes to it.
 func (e *Engine) IsWatched(uri string) bool {
 	w := e.watches[uri]
-	return w != nil && (e.hostWatches[uri] ||
-		slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) }))
+	return w != nil && slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) })
 }

@@ -118,10 +118,6 @@ func (e *Engine) drain() {
 }
 
 func (e *Engine) handOver(o *op, text wire.Text) {
-	if restricts && o.kind == opChanged {
-		e.host.(WatchHost).Changed(o.request.URI)
-		return
-	}
 	if restricts && o.kind >= opEvents {
 		e.handOverEvents(o)
 		return

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"github.com/pagewire/pagewire/bridge/coalesce"
+	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -13,23 +14,22 @@ func (e *Engine) changed(w *watch) {
 }
 
 // pace is the Pace of w. Its entry is not nil: a URI without a resource does not change, and
-// Unregister drops the updates that are due. A page's own interval allows no burst.
-func (e *Engine) pace(w *watch) coalesce.Pace {
-	if w.entry.Coalesced {
+// Unregister drops the updates that are due.
+func (e *Engine) pace(w *watch) coalesce.Pace { return e.paceOf(w.entry) }
+
+// paceOf is the Pace of an entry. A page's own interval allows no burst.
+func (e *Engine) paceOf(entry *resource.Entry) coalesce.Pace {
+	if entry.Coalesced {
 		return coalesce.Pace{}
 	}
-	if least := Time(w.entry.MinInterval); least > 0 {
+	if least := Time(entry.MinInterval); least > 0 {
 		return coalesce.Pace{Interval: max(e.opt.UpdateInterval, least), Burst: 1}
 	}
 	return coalesce.Pace{Interval: e.opt.UpdateInterval, Burst: e.opt.UpdateBurst}
 }
 
-// announce tells the host of a change if it watches w, and notifies every subscriber of w, each
-// under its own id.
+// announce notifies every subscriber of w, each under its own id.
 func (e *Engine) announce(w *watch) {
-	if restricts && e.hostWatches[w.uri] {
-		e.queue.ops = append(e.queue.ops, op{kind: opChanged, request: Request{URI: w.uri}})
-	}
 	for _, s := range w.subs {
 		e.notify(s)
 	}

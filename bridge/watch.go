@@ -13,9 +13,9 @@ func (e *Engine) watchOf(uri string) *watch {
 	return w
 }
 
-// unwatched removes a watch without subscriptions that the host does not watch.
+// unwatched removes a watch without subscriptions.
 func (e *Engine) unwatched(w *watch) {
-	if len(w.subs) > 0 || restricts && e.hostWatches[w.uri] {
+	if len(w.subs) > 0 {
 		return
 	}
 	e.updates.Remove(&w.item)

@@ -169,7 +169,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		g.engine.ForgoSubscriptions(a.id)
 	}
 	if remembers(o.Transport) {
-		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
+		a.memory = g.books.NewMemory(seen.Limits{})
 		g.remembering++
 	}
 	if o.Handover != nil {

@@ -3,36 +3,18 @@ package gateway
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/coalesce"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
-// However many agents watch a URI, its page has one subscription.
-
-// An interest is a URI that agents watch or ask to watch.
-type interest struct {
-	watched bool
-	asking  int // agents whose subscription waits for the page's consent
-	updates int // changes that pages reported since the interest began
-}
-
-// A watch is a subscription at a page.
-type watch struct {
-	active   bool     // the page has answered and reports changes from then on, or it has gone
-	then     []func() // called then, with the lock held
-	revision int64    // the last one that the page reported
-}
-
-// settle makes the watch active, and calls the functions that wait for that.
-func (w *watch) settle() {
-	then := w.then
-	w.active, w.then = true, nil
-	for _, f := range then {
-		f()
-	}
-}
+// A page's report of a change goes from here to all who follow the URI: by the engine to agents'
+// subscriptions and listens, and by package follow to everybody else.
 
 // changed receives a page's report that its resource reads differently now.
 func (g *Gateway) changed(p *Page, own string) {
@@ -40,19 +22,28 @@ func (g *Gateway) changed(p *Page, own string) {
 		return
 	}
 	g.counts.updates++
-	for _, uri := range []string{own, taburi.Of(own, p.Segment())} { // which may be templates, or lead to another document
+	for _, uri := range p.uris(own) { // which may be templates, or lead to another document
 		if q, ok := g.find(uri); ok && q == p {
 			g.touch(uri)
 		}
 	}
 }
 
-// touch announces a change to the agents that watch a URI.
+// uris are the agents' URIs that may lead to a page's own URI.
+func (p *Page) uris(own string) [2]string {
+	return [2]string{own, taburi.Of(own, p.Segment())}
+}
+
+// touch announces a change to all who follow a URI, or one of those for which it answers.
 func (g *Gateway) touch(uri string) {
-	if in := g.interest[uri]; in != nil {
-		in.updates++
+	g.books.Reported(uri)
+	if e := g.catalog.Entry(uri); e != nil && answersForMore(uri, &e.Resource) {
+		for _, under := range g.books.At(pageOf(e.Page).follows) {
+			if under != uri && g.leads(under, uri) {
+				g.books.Implied(under)
+			}
+		}
 	}
-	g.eventTouched(uri)
 	g.engine.Touch(g.now(), uri)
 }
 
@@ -91,37 +82,9 @@ func (g *Gateway) reportFound(key string, r *bridge.Resource) {
 // Subscribe answers after the page has: from then on the agent misses no change.
 func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 	g := (*Gateway)(h)
-	in := g.interestIn(uri)
-	in.asking++
-	g.calls[id] = &call{id: id, cancel: func() { // End calls it
-		in.asking--
-		g.release(uri)
-	}}
-	g.whenFollowed(uri, func() { g.engine.Complete(g.now(), id, bridge.Result{}) })
-}
-
-func (g *Gateway) interestIn(uri string) *interest {
-	if g.interest[uri] == nil {
-		g.interest[uri] = &interest{}
-	}
-	return g.interest[uri]
-}
-
-// whenFollowed calls then once the page of an agents' URI reports the URI's changes. Without a page it calls then at
-// once.
-func (g *Gateway) whenFollowed(uri string, then func()) {
-	if p, own := g.lookup(uri); p != nil && !p.Life().Left() && g.reaches(uri, p) {
-		g.follow(p, own, then)
-	} else {
-		then()
-	}
-}
-
-// reaches reports whether an interest in a URI makes a page follow it. What a page shows is followed only
-// for who sees it: a reader runs.
-func (g *Gateway) reaches(uri string, p *Page) bool {
-	in := g.interest[uri]
-	return !p.Shown || in != nil && in.asking > 0 || g.engine.IsWatched(uri)
+	c := &call{id: id}
+	g.calls[id] = c
+	c.cancel = g.books.Ask(uri, func() { g.engine.Complete(g.now(), id, bridge.Result{}) })
 }
 
 // Unsubscribe needs no answer of the page.
@@ -131,54 +94,7 @@ func (h *host) Unsubscribe(id bridge.CallID, _ bridge.PortID, _ string) {
 	}
 }
 
-func (h *host) Watched(uri string, on bool) {
-	g := (*Gateway)(h)
-	if g.interestIn(uri).watched = on; on {
-		g.whenFollowed(uri, func() {})
-	}
-	g.release(uri)
-}
-
-// release makes sweep end the interest in a URI if it has no watchers. It does not end here, because the engine calls
-// End for a subscription before the Watched that follows from it.
-func (g *Gateway) release(uri string) { g.released = append(g.released, uri) }
-
-// sweep announces the URIs that lead to another page now. It ends released interests, and the watches of resources that
-// a page has withdrawn and not offered again. The interests in such resources stay.
-func (g *Gateway) sweep() {
-	for uri := range g.moved {
-		g.engine.Touch(g.now(), uri)
-	}
-	clear(g.moved)
-	wide := map[*Page]bool{}
-	for _, o := range g.withdrawn {
-		p, r := pageOf(o.Page()), o.Resource()
-		if answersForMore(r.URI, &r) {
-			wide[p] = true
-		} else {
-			g.unfollow(p, r.URI)
-		}
-	}
-	g.withdrawn = nil
-	for p := range wide {
-		for own := range p.watches {
-			g.unfollow(p, own)
-		}
-	}
-	for len(g.released) > 0 {
-		uri := g.released[0]
-		g.released = g.released[1:]
-		in := g.interest[uri]
-		if in == nil || in.watched || in.asking > 0 {
-			continue
-		}
-		delete(g.interest, uri)
-		if p, own := g.lookup(uri); p != nil {
-			g.unfollow(p, own)
-		}
-	}
-	g.released = nil
-}
+func (h *host) Watched(uri string, on bool) { h.books.Subscribed(uri, on) }
 
 // leads reports whether a key of the engine answers for an agents' URI.
 func (g *Gateway) leads(uri, key string) bool {
@@ -186,83 +102,73 @@ func (g *Gateway) leads(uri, key string) bool {
 	return ok && found == key
 }
 
-// follow watches a URI at its page. It calls then, with the lock held, when the page reports changes or has gone.
-func (g *Gateway) follow(p *Page, own string, then func()) {
-	w := p.watches[own]
-	switch {
-	case taburi.Reserved(own) && !p.owns(own): // a template of the page matches it: no change of it counts
-		then()
-	case w == nil: // the page answers by a touch: pageCore.Touch
-		p.watches[own] = &watch{then: []func(){then}}
-		p.link.watched(own, true)
-	case w.active:
-		then()
-	default:
-		w.then = append(w.then, then)
+// source is the Gateway as its books see it. Its methods run with the lock held.
+type source Gateway
+
+func (s *source) Lead(uri string) (p *follow.Page, own, key string) {
+	key, _ = s.engine.Find(uri)
+	e := s.catalog.Entry(key)
+	if e == nil { // there is none, or it is the front
+		return nil, "", key
 	}
+	page := pageOf(e.Page)
+	own = e.Own(uri)
+	if page.Life().Left() || taburi.Reserved(own) && !page.owns(own) {
+		return nil, "", key // in the second case its template matches: no change counts
+	}
+	return page.follows, own, key
 }
 
-// unfollow ends a subscription at a page, unless agents watch the resource under another URI.
-func (g *Gateway) unfollow(p *Page, own string) {
-	if p.watches[own] == nil || p.Life().Left() {
-		return
+func (s *source) Sees(uri string) bool { return s.engine.IsWatched(uri) }
+
+func (s *source) Refuses(uri string, counted int) (why string) {
+	if _, err := s.engine.Resolve(uri); err != nil {
+		return err.Error()
 	}
-	for _, uri := range []string{own, taburi.Of(own, p.Segment())} {
-		if g.interest[uri] != nil && g.reaches(uri, p) {
-			if q, o := g.lookup(uri); q == p && o == own {
-				return
-			}
-		}
+	if counted >= events.MaxAllURIs {
+		return "Subscription limit reached"
 	}
-	w := p.watches[own]
-	delete(p.watches, own)
-	p.link.watched(own, false)
-	w.settle()
+	return ""
 }
 
-// settle adapts the subscriptions at the pages to the interests, after the catalog has changed.
-func (g *Gateway) settle() {
-	needed := map[*Page]map[string]bool{}
-	for uri := range g.interest {
-		p, own := g.lookup(uri)
-		if p == nil || p.Life().Left() || !g.reaches(uri, p) {
-			continue
-		}
-		if needed[p] == nil {
-			needed[p] = map[string]bool{}
-		}
-		needed[p][own] = true
-		g.follow(p, own, func() {})
+func (s *source) Pace(uri string) (coalesce.Pace, bool) { return s.engine.Pace(uri) }
+
+func (s *source) Moved(uri string) { s.engine.Touch((*Gateway)(s).now(), uri) }
+
+func (s *source) Now() time.Time { return s.opt.wallClock() }
+
+func (s *source) Time() coalesce.Time { return (*Gateway)(s).now() }
+
+// Changed makes the calls that wait for a change look again.
+func (s *source) Changed() { s.tools.own.Changed() }
+
+// ticker is the Gateway as its driver sees it.
+type ticker Gateway
+
+// Tick and Deadline are the engine's and the books'.
+func (t *ticker) Tick(now bridge.Time) {
+	t.books.Tick()
+	t.engine.Tick(now)
+}
+
+func (t *ticker) Deadline() (at bridge.Time, ok bool) {
+	at, ok = t.engine.Deadline()
+	if due, waits := t.books.Deadline(); waits && (!ok || due < at) {
+		return due, true
 	}
-	for p := range g.pages {
-		for own := range p.watches {
-			if !needed[p][own] {
-				g.unfollow(p, own)
-			}
-		}
-	}
+	return at, ok
 }
 
 // followKey follows the watched URIs of a key at the page that answers for it now. If another page answered before
 // (moved), it announces a change. With Options.Found, an agent may have read the resource through another gateway
 // before this page reported changes: if the page has had a change, it is announced again.
-func (g *Gateway) followKey(key string, r *catalog.Entry, moved bool) {
-	if r.Page.Life().Left() {
+func (g *Gateway) followKey(key string, e *catalog.Entry, moved bool) {
+	if e.Page.Life().Left() {
 		return
 	}
-	p := pageOf(r.Page)
-	g.reportFound(key, &r.Resource)
-	for _, uri := range g.watchedOf(key, &r.Resource) {
-		if !g.reaches(uri, p) {
-			continue
-		}
-		own := r.Own(uri)
-		g.follow(p, own, func() {
-			w := p.watches[own] // nil if the page has gone instead
-			if moved || g.opt.Found != nil && w != nil && w.revision > 0 {
-				g.moved[uri] = true
-			}
-		})
+	g.reportFound(key, &e.Resource)
+	for _, uri := range g.watchedOf(key, &e.Resource) {
+		g.books.Led(uri, moved, g.opt.Found != nil)
 	}
 }
 
@@ -274,12 +180,12 @@ func answersForMore(key string, r *bridge.Resource) bool {
 // watchedOf returns the URIs of interests for which a key of the engine answers.
 func (g *Gateway) watchedOf(key string, r *bridge.Resource) (uris []string) {
 	if !answersForMore(key, r) {
-		if g.interest[key] != nil {
+		if g.books.Follows(key) {
 			uris = append(uris, key)
 		}
 		return uris
 	}
-	for uri := range g.interest {
+	for uri := range g.books.All {
 		if g.leads(uri, key) {
 			uris = append(uris, uri)
 		}

@@ -40,8 +40,7 @@ const (
 // eventSources holds all subscriptions, and the pages and resources that they follow.
 type eventSources struct {
 	all     map[*Following]bool
-	byURI   map[string]map[*Following]bool // the followed resources
-	leases  map[string]*Following          // of polls, by agent's scope, name and arguments
+	leases  map[string]*Following // of polls, by agent's scope, name and arguments
 	log     *events.Log
 	visits  map[visitKey]*visit
 	crowded bool // there were more than maxVisits
@@ -57,7 +56,7 @@ type visit struct {
 }
 
 func (s *eventSources) init(now time.Time) {
-	*s = eventSources{all: map[*Following]bool{}, byURI: map[string]map[*Following]bool{},
+	*s = eventSources{all: map[*Following]bool{},
 		leases: map[string]*Following{}, log: events.NewLog(now), visits: map[visitKey]*visit{}, began: now}
 }
 
@@ -185,7 +184,7 @@ func (f *Following) close() {
 	f.closed = true
 	delete(f.g.events.all, f)
 	for uri := range f.asked {
-		f.leave(uri)
+		f.g.books.Unfollow(uri, (*follower)(f))
 	}
 	for _, release := range f.release {
 		release()
@@ -194,15 +193,6 @@ func (f *Following) close() {
 		if timer != nil {
 			timer.Stop()
 		}
-	}
-}
-
-// leave stops following a URI.
-func (f *Following) leave(uri string) {
-	delete(f.asked, uri)
-	byURI := f.g.events.byURI
-	if delete(byURI[uri], f); len(byURI[uri]) == 0 {
-		delete(byURI, uri)
 	}
 }
 
@@ -236,7 +226,7 @@ func (g *Gateway) complement(n *events.Note) {
 	if r := g.catalog.EntryOf(uri); r != nil {
 		title, tab, origin = cmp.Or(r.Title, r.Resource.Name), r.Page.InTab().Number(), r.Page.Origin
 	}
-	n.Data = events.UpdatedData(uri, title, origin, tab, g.tools.revisions.Revision(uri))
+	n.Data = events.UpdatedData(uri, title, origin, tab, g.books.Revision(uri))
 }
 
 // followAll follows all resources of a new subscription, and begins it when their pages report changes.
@@ -289,19 +279,14 @@ func (f *Following) wants(uris []string, uri string) []string {
 		return uris
 	}
 	f.asked[uri] = true
-	s := &f.g.events
-	if s.byURI[uri] == nil {
-		s.byURI[uri] = map[*Following]bool{}
-	}
-	s.byURI[uri][f] = true
 	return append(uris, uri)
 }
 
 // follow makes the pages of the URIs report changes, and then calls then. eventOffered follows URIs without a page
 // later.
 func (f *Following) follow(uris []string, then func()) {
-	revisions := f.g.tools.revisions
-	revisions.Track(uris, func(failed map[string]string) {
+	books := f.g.books
+	books.Track(uris, func(failed map[string]string) {
 		if f.closed {
 			return
 		}
@@ -310,10 +295,10 @@ func (f *Following) follow(uris []string, then func()) {
 				if _, known := f.g.engine.Find(uri); known {
 					f.changes.Overflow()
 				}
-				f.leave(uri)
+				delete(f.asked, uri)
 				continue
 			}
-			f.release = append(f.release, revisions.Hold(uri))
+			books.Follow(uri, (*follower)(f))
 			state := events.State{} // as without a page, if it leads to one that the agent does not see by now
 			if f.pass.Sees(uri) {
 				state = f.g.eventState(uri)
@@ -331,66 +316,42 @@ func (g *Gateway) eventState(uri string) (s events.State) {
 		return s
 	}
 	p := pageOf(r.Page)
-	w := p.watches[r.Own(uri)]
-	if w == nil || !w.active {
+	count, ok := p.follows.Count(r.Own(uri), r.Own(r.Resource.URI))
+	if !ok {
 		return s
 	}
-	count := max(w.revision, p.wide[r.Own(r.Resource.URI)])
 	if p.document == "" {
 		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.Order())))
 	}
 	return events.State{Document: p.document, Count: count, At: g.opt.wallClock()}
 }
 
-// eventTouched notes that a page has reported a change of a URI, which may be a template.
-func (g *Gateway) eventTouched(uri string) {
-	if len(g.events.byURI) == 0 {
-		return
-	}
-	uris := []string{uri}
-	if r := g.catalog.Entry(uri); r != nil && answersForMore(uri, &r.Resource) {
-		uris = append(uris, g.watchedOf(uri, &r.Resource)...)
-	}
-	for _, uri := range uris {
-		all := g.events.byURI[uri]
-		if all == nil {
-			continue
-		}
-		state := g.eventState(uri)
-		for f := range all {
-			if f.pass.Sees(uri) {
-				f.changes.Touched(uri, state)
-				f.last = g.opt.wallClock()
-			}
-		}
+// follower is a Following as the books see it. Its methods run with the lock held.
+type follower Following
+
+// Touched notes that a page has reported a change of a URI: no cursor from now on covers it.
+func (f *follower) Touched(uri string) {
+	if f.pass.Sees(uri) {
+		f.changes.Touched(uri, f.g.eventState(uri))
+		f.last = f.g.opt.wallClock()
 	}
 }
 
-// eventChanged passes on a change of a URI, at the engine's pace. It waits for the page: after a reload the page may
-// not have reported its revision yet.
-func (g *Gateway) eventChanged(uri string) {
-	if g.events.byURI[uri] == nil {
-		return
+// Changed passes on a change of a URI, at the pace of the books.
+func (f *follower) Changed(uri string) {
+	if f.pass.Sees(uri) {
+		f.changes.Changed(uri, f.g.eventState(uri))
+		(*Following)(f).wake()
 	}
-	g.whenFollowed(uri, func() {
-		state := g.eventState(uri)
-		for f := range g.events.byURI[uri] {
-			if f.pass.Sees(uri) {
-				f.changes.Changed(uri, state)
-				f.wake()
-			}
-		}
-	})
 }
 
-// eventOffered follows a new resource, if subscriptions want it. It also passes on changes of watched URIs that have
-// come back, because the engine announced them before their page was known here.
+// eventOffered follows a new resource, if subscriptions want it. It also tells of watched URIs that have come back.
 func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 	if len(g.events.all) == 0 {
 		return
 	}
 	for _, uri := range g.watchedOf(key, r) {
-		g.eventChanged(uri)
+		g.books.Tell(uri)
 	}
 	g.eventWished(key, r)
 }
@@ -638,7 +599,7 @@ func (a *Agent) tellEvent(n events.Note) {
 	if a.memory == nil || n.Name != events.Updated {
 		return
 	}
-	if revision := a.g.tools.revisions.Revision(n.Subject); revision > 0 {
+	if revision := a.g.books.Revision(n.Subject); revision > 0 {
 		a.memory.Told(n.Subject, revision)
 	}
 }

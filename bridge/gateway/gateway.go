@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
 	"github.com/pagewire/pagewire/bridge/internal/parts"
 	"github.com/pagewire/pagewire/bridge/internal/quota"
@@ -112,13 +113,10 @@ type Gateway struct {
 	toSend        []*linked       // pages with frames to send
 	held          map[string]held // by origin
 	heldAll       held
-	refusals      map[string]int       // ended links, by reason
-	interest      map[string]*interest // by the agents' URI
-	moved         map[string]bool      // agents' URIs that lead to another page since mu was locked
-	released      []string             // URIs whose interest may have ended
-	withdrawn     []*catalog.Offer     // since mu was locked
-	parked        map[*Page][]parked   // reads that wait for the successor of a page
-	missed        []string             // agents' URIs that were asked for in vain, oldest first, for Options.Found
+	refusals      map[string]int     // ended links, by reason
+	books         *follow.Books      // of what is followed, and has changed
+	parked        map[*Page][]parked // reads that wait for the successor of a page
+	missed        []string           // agents' URIs that were asked for in vain, oldest first, for Options.Found
 	tools         agentTools
 	places        quota.Places      // of work apart, and of polls
 	notices       map[string]string // sentences, by subject
@@ -147,7 +145,7 @@ func New(o Options) *Gateway {
 		agents: map[bridge.PortID]*Agent{}, clients: map[string]*client{}, conversations: map[string]*conversation{},
 		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
 		held: map[string]held{}, refusals: map[string]int{},
-		interest: map[string]*interest{}, moved: map[string]bool{}, parked: map[*Page][]parked{},
+		parked:  map[*Page][]parked{},
 		notices: map[string]string{}, looks: map[*byte]bool{},
 	}
 	g.door = door.New(door.Scope{Allow: o.Allow, Deny: o.Deny}, g.find)
@@ -156,6 +154,7 @@ func New(o Options) *Gateway {
 		tabs: map[string]PageInfo{}, changed: map[*func()]bool{}, counted: map[*counted]bool{}}
 	g.catalog = catalog.New((*routes)(g))
 	g.events.init(o.wallClock())
+	g.books = follow.New((*source)(g))
 	g.tools.init(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
@@ -173,7 +172,7 @@ func New(o Options) *Gateway {
 			Calls:         1000, // waiting ones included: a page gets 64 at once
 		},
 	}, (*host)(g))
-	g.mu = driver.New(g.engine, g.leave)
+	g.mu = driver.New((*ticker)(g), g.leave)
 	defer g.lock()()
 	g.retool()
 	return g
@@ -208,7 +207,7 @@ func (g *Gateway) close() {
 	for f := range g.events.all {
 		f.close()
 	}
-	g.tools.revisions.Clear()
+	g.books.Clear()
 	for _, a := range g.agents {
 		a.close("the gateway goes away", false)
 	}
@@ -223,6 +222,7 @@ func (g *Gateway) now() bridge.Time { return g.mu.Now() }
 // lock takes the lock, until unlock.
 func (g *Gateway) lock() (unlock func()) {
 	g.mu.Lock()
+	g.books.Tick() // what is due has been counted before anybody asks
 	return g.mu.Unlock
 }
 
@@ -236,7 +236,7 @@ func (g *Gateway) locked(f func()) func() {
 
 // leave runs before the lock is released. The function that it returns is called without the lock.
 func (g *Gateway) leave() (then func()) {
-	g.sweep()
+	g.books.Sweep()
 	g.endLooks()
 	if list := g.toSend; len(list) > 0 {
 		g.toSend = nil

@@ -25,7 +25,6 @@ type host Gateway
 var (
 	_ bridge.SubscriptionHost = (*host)(nil)
 	_ bridge.ToolHost         = (*host)(nil)
-	_ bridge.WatchHost        = (*host)(nil)
 	_ bridge.EventHost        = (*host)(nil)
 )
 
@@ -64,12 +63,6 @@ func (h *host) Send(to bridge.PortID, m bridge.Message) {
 		}
 		a.send(m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail))))
 	}
-}
-
-// Changed counts a change of a URI that agents have been given or follow.
-func (h *host) Changed(uri string) {
-	h.tools.revisions.Updated(uri)
-	(*Gateway)(h).eventChanged(uri)
 }
 
 func (h *host) Read(id bridge.CallID, r bridge.Request) {

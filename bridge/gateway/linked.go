@@ -354,25 +354,14 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	if !c.inUse() || taburi.Reserved(uri) && !c.p.Shown {
 		return // of no resource, or of a reserve
 	}
-	if w := c.p.watches[uri]; w != nil {
-		if !w.active {
-			w.revision = revision
-			c.seal(uri)
-			w.settle()
-			return
-		}
-		if revision <= w.revision {
-			return
-		}
-		w.revision = revision
+	r, ok := c.p.Offer(uri)
+	wide := ok && answersForMore(uri, &r)
+	if answers, news := c.p.follows.Report(uri, revision, wide); answers {
+		c.seal(uri)
+		c.p.follows.Confirm(uri)
+	} else if news {
+		c.p.g.changed(c.p, uri)
 	}
-	if r, ok := c.p.Offer(uri); ok && answersForMore(uri, &r) {
-		if c.p.wide == nil {
-			c.p.wide = map[string]int64{}
-		}
-		c.p.wide[uri] = revision
-	}
-	c.p.g.changed(c.p, uri)
 }
 
 // seal keeps a new watcher of a URI from sharing an earlier read. A change since that read may have been taken for the

@@ -14,12 +14,12 @@ import (
 // when it has answered.
 func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) (*live.Look, *route) {
 	failed, ok := calls.Await(ctx, t, func(done func(map[string]string)) {
-		g.tools.revisions.Track([]string{uri}, done)
+		g.books.Track([]string{uri}, done)
 	})
 	if !ok {
 		return nil, nil
 	}
-	revision := g.tools.revisions.Revision(uri) // before the read: a change during the read counts as new
+	revision := g.books.Revision(uri) // before the read: a change during the read counts as new
 	asked, err := g.engine.Resolve(uri)
 	r := g.catalog.Entry(asked.Key)
 	route := p.Resolve(uri)
@@ -62,7 +62,7 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 	}
 	l := live.NewLook(uri, r.contents, r.parts)
 	l.Epoch, l.Count = p.epoch, r.revision
-	l.Revision = g.tools.revisions.Found(uri, revision, l.Hash)
+	l.Revision = g.books.Found(uri, revision, l.Hash)
 	return l
 }
 
@@ -73,8 +73,8 @@ func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision 
 	defer cancel()
 	t := calls.Begin(g.mu)
 	defer t.End()
-	g.tools.revisions.Track([]string{uri}, func(map[string]string) {})
-	revision = g.tools.revisions.Revision(uri)
+	g.books.Track([]string{uri}, func(map[string]string) {})
+	revision = g.books.Revision(uri)
 	switch l, _ = g.look(ctx, t, uri, g.all); {
 	case l == nil:
 		return nil, revision, errors.New("its page has not answered")
@@ -87,11 +87,11 @@ func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision 
 // Revision is the revision of the last counted change of a URI, or 0.
 func (g *Gateway) Revision(uri string) int64 {
 	defer g.lock()()
-	return g.tools.revisions.Revision(uri)
+	return g.books.Revision(uri)
 }
 
 // Hold counts the changes of a URI, which View has read, until release is called.
 func (g *Gateway) Hold(uri string) (release func()) {
 	defer g.lock()()
-	return g.locked(g.tools.revisions.Hold(uri))
+	return g.locked(g.books.Hold(uri))
 }

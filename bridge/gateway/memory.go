@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"time"
-
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
@@ -23,8 +21,8 @@ func (g *Gateway) trackRead(c *call, uri string) {
 	if g.remembering == 0 {
 		return
 	}
-	g.tools.revisions.Track([]string{uri}, func(map[string]string) {})
-	c.revision = g.tools.revisions.Revision(uri)
+	g.books.Track([]string{uri}, func(map[string]string) {})
+	c.revision = g.books.Revision(uri)
 }
 
 // recordGiven records contents that are sent to an agent.
@@ -36,29 +34,9 @@ func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
 	if c.seen == nil { // the first of the agents that share the read
 		c.seen = live.NewLook(c.uri, m.Contents, c.parts)
 		c.seen.Epoch, c.seen.Count = c.epoch, c.count
-		c.seen.Revision = g.tools.revisions.Found(c.uri, c.revision, c.seen.Hash)
+		c.seen.Revision = g.books.Found(c.uri, c.revision, c.seen.Hash)
 	}
 	if c.seen.Why == "" {
 		a.memory.Given(c.seen, "")
 	}
 }
-
-// follower is the Gateway as its agents' revisions see it. Its methods run with the lock held.
-type follower Gateway
-
-// Watch calls then after the page has answered: from then on no change is missed.
-func (f *follower) Watch(uri string, then func(why string)) {
-	g := (*Gateway)(f)
-	if err := g.engine.Watch(g.now(), uri); err != nil {
-		then(err.Error())
-		return
-	}
-	g.whenFollowed(uri, func() { then("") })
-}
-
-func (f *follower) Unwatch(uri string) { f.engine.Unwatch((*Gateway)(f).now(), uri) }
-
-// Changed makes the calls that wait for a change look again.
-func (f *follower) Changed() { f.tools.own.Changed() }
-
-func (f *follower) Now() time.Time { return f.opt.wallClock() }

@@ -199,11 +199,11 @@ func (g *Gateway) Snapshot() Snapshot {
 	for i, way := range ways {
 		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}
-	for _, uri := range slices.Sorted(maps.Keys(g.interest)) {
-		if in := g.interest[uri]; in.watched {
-			s.Watched = append(s.Watched, WatchState{uri, in.updates})
-		}
+	for uri, updates := range g.books.URIs {
+		s.Watched = append(s.Watched, WatchState{uri, updates})
 	}
+	slices.SortFunc(s.Watched, func(a, b WatchState) int { return strings.Compare(a.URI, b.URI) })
+	s.Stats.Watched = len(s.Watched)
 	for p := range g.pages {
 		info, key := p.PageInfo, p.Tab
 		if w := p.wayBy("extension"); w != nil {

@@ -23,8 +23,8 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 			first := fields(t, a.must(calls.Read, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between the revision that it was given and now
 				defer g.lock()()
-				g.tools.revisions.Track([]string{app + "/nothing"}, func(map[string]string) {})
-				return g.tools.revisions.Clock()
+				g.books.Track([]string{app + "/nothing"}, func(map[string]string) {})
+				return g.books.Clock()
 			}
 			for name, since := range map[string]func() int64{
 				"zero": always(0), "unknown": always(7), "of a gateway before": always(old),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
+	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -43,13 +44,12 @@ type Page struct {
 	aliases   int                   // names that learned has room for
 	// left says, by callKey, when nobody waited any more for a call that may have begun.
 	left      map[[32]byte]time.Time
-	settled   bool              // it has listed its tools
-	toolBytes int               // what fitTools counts for published
-	said      []string          // what runner has reported
-	crowded   bool              // its console says that some of its tools are not listed
-	watches   map[string]*watch // the subscriptions at the page, by its own URI
-	wide      map[string]int64  // the revisions of its resources that answer for more URIs
-	document  string            // its name in cursors of events; "" until it is needed
+	settled   bool         // it has listed its tools
+	toolBytes int          // what fitTools counts for published
+	said      []string     // what runner has reported
+	crowded   bool         // its console says that some of its tools are not listed
+	follows   *follow.Page // the subscriptions at the page
+	document  string       // its name in cursors of events; "" until it is needed
 }
 
 // A Sharer stands between the transport of a page and the gateway, so that the page has other cores too.
@@ -80,9 +80,9 @@ var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
 	p := &Page{g: g, done: make(chan struct{}),
-		watches: map[string]*watch{}, learned: map[string]gate.Names{}, aliases: maxAliases,
-		left: map[[32]byte]time.Time{}}
+		learned: map[string]gate.Names{}, aliases: maxAliases, left: map[[32]byte]time.Time{}}
 	p.Page = g.catalog.NewPage(info, p)
+	p.follows = follow.NewPage(p.Shown, func(own string, on bool) { p.link.watched(own, on) })
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}
@@ -317,11 +317,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	if g.catalog.Leave(&p.Page, catalog.Gone); stays {
 		g.catalog.Leave(&p.Page, catalog.Reloading)
 	}
-	watches := p.watches
-	p.watches = map[string]*watch{}
-	for _, w := range watches {
-		w.settle()
-	}
+	p.follows.Leave()
 	p.end() // its waiting reads are parked or answered
 	if !stays {
 		g.remove(p)

@@ -122,7 +122,7 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	c := g.conversations[session]
 	if c == nil {
 		g.endConversations(now)
-		memory := g.tools.revisions.NewMemory(seen.Limits{Bytes: conversationBytes})
+		memory := g.books.NewMemory(seen.Limits{Bytes: conversationBytes})
 		c = &conversation{agent: &Agent{g: g, memory: memory, pass: g.door.Joint(g.passes), reminders: g.opt.Reminders}}
 		g.remembering++
 		g.conversations[session] = c

@@ -351,14 +351,14 @@ func TestPromptBounds(t *testing.T) {
 	if g.conversations["0"] != nil || g.conversations["20"] == nil {
 		t.Error("not the one went that was used least recently")
 	}
-	if n := g.tools.revisions.Len(); n != follow.MaxFollowed {
+	if n := g.books.Len(); n != follow.MaxFollowed {
 		t.Errorf("%d resources are followed", n)
 	}
 	later := time.Now().Add(2 * conversationFor)
 	g.asking("later", later)
-	if len(g.conversations) != 1 || g.tools.revisions.Len() != 0 || g.remembering != 1 {
+	if len(g.conversations) != 1 || g.books.Len() != 0 || g.remembering != 1 {
 		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations),
-			g.tools.revisions.Len(), g.remembering)
+			g.books.Len(), g.remembering)
 	}
 	g.mu.Unlock()
 }

@@ -58,8 +58,15 @@ func (r *routes) Updated() {
 }
 
 func (r *routes) Withdrawn(o *catalog.Offer) {
-	delete(pageOf(o.Page()).wide, o.Resource().URI)
-	r.withdrawn = append(r.withdrawn, o)
+	p, offered := pageOf(o.Page()), o.Resource()
+	p.follows.Forget(offered.URI)
+	if answersForMore(offered.URI, &offered) {
+		r.books.CheckPage(p.follows)
+		return
+	}
+	for _, uri := range p.uris(offered.URI) {
+		r.books.Check(uri)
+	}
 }
 
 func (r *routes) OwnerChanged(*catalog.Page) { (*Gateway)(r).revoke() }
@@ -67,7 +74,7 @@ func (r *routes) OwnerChanged(*catalog.Page) { (*Gateway)(r).revoke() }
 func (r *routes) PagesChanged() {
 	g := (*Gateway)(r)
 	g.retool()
-	g.settle()
+	g.books.CheckAll()
 }
 
 // gains reports whether an agent sees what is one owner's, and not what is another's.

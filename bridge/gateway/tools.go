@@ -11,7 +11,6 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
-	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -27,8 +26,6 @@ type agentTools struct {
 	listing *tools.Listing
 	routes  map[string]toolOffer
 	own     *calls.Tools
-	// revisions has the revisions of URIs that agents have been given.
-	revisions *follow.Revisions
 	// changes limits the rate at which the engine gets the list. told counts the lists; pending is set while one is due.
 	changes *rate.Limiter
 	told    int
@@ -136,8 +133,7 @@ func (b *agentTools) init(g *Gateway) {
 	b.names = tools.NewNames(ours...)
 	b.listing = tools.NewListing(maxTools - len(ownTools))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
-	b.revisions = follow.New((*follower)(g))
-	b.own = calls.New(calls.Options{Revisions: b.revisions, Listed: g.listed, Notices: g.noticed, Unseen: func() bool { return len(g.looks) > 0 },
+	b.own = calls.New(calls.Options{Revisions: g.books, Listed: g.listed, Notices: g.noticed, Unseen: func() bool { return len(g.looks) > 0 },
 		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery})
 }
 

@@ -120,7 +120,7 @@ func (p *Page) use(l *linked) {
 	if p.link = l; stays {
 		before.offers, before.tools = maps.Collect(p.Offered()), nil
 	}
-	for uri := range p.watches {
+	for uri := range p.follows.Watched {
 		// The page answers with its revision, so that no change in between is missed.
 		l.watched(uri, true)
 		if stays {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/coalesce"
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -15,19 +16,31 @@ import (
 
 // A page has one resource, and reports all its changes.
 type page struct {
-	*follow.Revisions
+	*follow.Books
+	at   *follow.Page
 	text string
 	deaf bool // it never confirms a watch
 }
 
-func (p *page) Watch(_ string, then func(string)) {
-	if !p.deaf {
-		then("")
-	}
+// open opens the page.
+func (p *page) open() *page {
+	p.at = follow.NewPage(false, func(uri string, on bool) {
+		if on && !p.deaf {
+			p.at.Confirm(uri)
+		}
+	})
+	p.Books = follow.New(p)
+	return p
 }
-func (page) Unwatch(string) {}
-func (page) Changed()       {}
-func (page) Now() time.Time { return time.Unix(1800000000, 0) }
+
+func (p *page) Lead(uri string) (*follow.Page, string, string) { return p.at, uri, uri }
+func (*page) Sees(string) bool                                 { return true }
+func (*page) Refuses(string, int) string                       { return "" }
+func (*page) Pace(string) (coalesce.Pace, bool)                { return coalesce.Pace{}, true }
+func (*page) Moved(string)                                     {}
+func (*page) Changed()                                         {}
+func (*page) Time() coalesce.Time                              { return 0 }
+func (*page) Now() time.Time                                   { return time.Unix(1800000000, 0) }
 
 // A call whose reads answer at once.
 type call struct {
@@ -62,9 +75,8 @@ func (call) Complete(result []byte) {
 }
 
 func Example() {
-	p := &page{text: `{"cups":1,"saucers":0,"note":"for the table in the garden"}`}
-	p.Revisions = follow.New(p)
-	tools := calls.New(calls.Options{Revisions: p.Revisions, PageChars: 8000})
+	p := (&page{text: `{"cups":1,"saucers":0,"note":"for the table in the garden"}`}).open()
+	tools := calls.New(calls.Options{Revisions: p.Books, PageChars: 8000})
 	turn := calls.Begin(&sync.Mutex{})
 	defer turn.End()
 	agent := call{turn, p, p.NewMemory(seen.Limits{})}

@@ -60,7 +60,7 @@ const ReminderChars = 600
 
 // Options configure Tools. All must be set.
 type Options struct {
-	Revisions *follow.Revisions
+	Revisions *follow.Books
 	// Listed yields the resources that pages list, in order. Notices returns sentences for an agent about faults.
 	Listed  iter.Seq[Resource]
 	Notices func(Call) []string

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
-	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
@@ -45,9 +44,8 @@ func inBubble(test func(t *testing.T)) func(t *testing.T) {
 
 func open(t *testing.T, o calls.Options) *desk {
 	t.Helper()
-	p := &page{text: "one"}
-	p.Revisions = follow.New(p)
-	o.Revisions, o.PageChars, o.ReadTimeout, o.ProgressEvery = p.Revisions, 8000, 30*time.Second, 5*time.Second
+	p := (&page{text: "one"}).open()
+	o.Revisions, o.PageChars, o.ReadTimeout, o.ProgressEvery = p.Books, 8000, 30*time.Second, 5*time.Second
 	d := &desk{call: call{nil, p, p.NewMemory(seen.Limits{})}, tools: calls.New(o), end: func() {}}
 	t.Cleanup(func() { d.end() })
 	return d

@@ -4,32 +4,42 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/coalesce"
 	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
 // A page that reports all its changes.
-type page struct{ revisions *follow.Revisions }
+type page struct{ at *follow.Page }
 
-func (page) Watch(_ string, then func(string)) { then("") }
-func (page) Unwatch(string)                    {}
-func (page) Changed()                          {}
-func (page) Now() time.Time                    { return time.Now() }
+func (p *page) Lead(uri string) (*follow.Page, string, string) { return p.at, uri, uri }
+func (*page) Sees(string) bool                                 { return true }
+func (*page) Refuses(string, int) string                       { return "" }
+func (*page) Pace(string) (coalesce.Pace, bool)                { return coalesce.Pace{}, true }
+func (*page) Moved(string)                                     {}
+func (*page) Changed()                                         {}
+func (*page) Time() coalesce.Time                              { return 0 }
+func (*page) Now() time.Time                                   { return time.Now() }
 
 func Example() {
 	const cart = "https://shop.example/cart"
 	p := &page{}
-	p.revisions = follow.New(p)
-	agent := p.revisions.NewMemory(seen.Limits{})
+	p.at = follow.NewPage(false, func(uri string, on bool) {
+		if on {
+			p.at.Confirm(uri)
+		}
+	})
+	books := follow.New(p)
+	agent := books.NewMemory(seen.Limits{})
 
-	p.revisions.Track([]string{cart}, func(failed map[string]string) { fmt.Println("failed:", len(failed)) })
+	books.Track([]string{cart}, func(failed map[string]string) { fmt.Println("failed:", len(failed)) })
 	l := live.DecodeContents(cart, []byte(`[{"uri":"`+cart+`","text":"a cup"}]`))
-	l.Revision = p.revisions.Revision(cart)
+	l.Revision = books.Revision(cart)
 	agent.Given(l, "")
 	fmt.Println("news:", len(agent.News("")))
 
-	p.revisions.Updated(cart)
+	books.Updated(cart)
 	fmt.Println("news:", agent.News("")[0].URI)
 	// Output:
 	// failed: 0

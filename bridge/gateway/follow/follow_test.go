@@ -7,17 +7,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/coalesce"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
 const app, cart = "https://app.example", "https://app.example/cart"
 
-// pages are a Source that answers at once, or, while slow is set, when the test calls answers.
+// pages are a Source with one page. It answers at once, or, while slow is set, when the test calls
+// answers.
 type pages struct {
-	*Revisions
+	*Books
+	page    *Page
 	watched map[string]int // subscriptions that have not ended
 	refused map[string]string
+	key     string // of what answers for all URIs
+	pace    coalesce.Pace
 	slow    bool
 	answers []func()
 	changes int
@@ -26,31 +31,35 @@ type pages struct {
 
 func open(t *testing.T) *pages {
 	t.Helper()
-	p := &pages{watched: map[string]int{}, refused: map[string]string{}, now: time.Now()}
-	p.Revisions = New(p)
+	p := &pages{watched: map[string]int{}, refused: map[string]string{}, key: "key", now: time.Now()}
+	p.page = NewPage(false, p.send)
+	p.Books = New(p)
 	return p
 }
 
-func (p *pages) Watch(uri string, then func(why string)) {
-	if p.refused[uri] == "" {
-		p.watched[uri]++
+func (p *pages) send(uri string, on bool) {
+	if !on {
+		if p.watched[uri]--; p.watched[uri] == 0 {
+			delete(p.watched, uri)
+		}
+		return
 	}
-	if answer := func() { then(p.refused[uri]) }; p.slow {
+	p.watched[uri]++
+	if answer := func() { p.page.Confirm(uri) }; p.slow {
 		p.answers = append(p.answers, answer)
 	} else {
 		answer()
 	}
 }
 
-func (p *pages) Unwatch(uri string) {
-	if p.watched[uri]--; p.watched[uri] == 0 {
-		delete(p.watched, uri)
-	}
-}
-
-func (p *pages) Changed() { p.changes++ }
-
-func (p *pages) Now() time.Time { return p.now }
+func (p *pages) Lead(uri string) (*Page, string, string) { return p.page, uri, p.key }
+func (p *pages) Sees(string) bool                        { return true }
+func (p *pages) Refuses(uri string, _ int) string        { return p.refused[uri] }
+func (p *pages) Pace(string) (coalesce.Pace, bool)       { return p.pace, p.key != "" }
+func (p *pages) Moved(string)                            {}
+func (p *pages) Changed()                                { p.changes++ }
+func (p *pages) Now() time.Time                          { return p.now }
+func (p *pages) Time() coalesce.Time                     { return coalesce.Time(p.now.UnixMilli()) }
 
 // read gives an agent the text of a URI.
 func (p *pages) read(m *Memory, uri, text string) {
@@ -102,6 +111,86 @@ func TestRevisionsGrow(t *testing.T) {
 	}
 }
 
+// A follower notes what it is told.
+type follower struct{ touched, changed int }
+
+func (f *follower) Touched(string) { f.touched++ }
+func (f *follower) Changed(string) { f.changed++ }
+
+// Changes are counted, and told, at the pace of the page's resource. The last one always is.
+func TestPace(t *testing.T) {
+	p, f := open(t), &follower{}
+	p.pace = coalesce.Pace{Interval: 100, Burst: 1}
+	p.Track([]string{cart}, func(map[string]string) {})
+	p.Follow(cart, f)
+	told := func(when string, touched, changed, changes int) {
+		t.Helper()
+		if *f != (follower{touched, changed}) || p.changes != changes {
+			t.Errorf("%s: the follower was told %+v, of %d changes", when, *f, p.changes)
+		}
+	}
+	for range 3 {
+		p.Reported(cart)
+		p.Tick()
+	}
+	told("a burst", 3, 1, 1)
+	at, due := p.Deadline()
+	if p.now = p.now.Add(100 * time.Millisecond); !due || at != p.Time() {
+		t.Errorf("the rest is due at %d, in %v", at, due)
+	}
+	p.Tick()
+	told("its end", 3, 2, 2)
+	p.Reported(cart)
+	p.now = p.now.Add(time.Second)
+	p.key = "" // no page offers it
+	p.Tick()
+	told("without a page", 4, 2, 2)
+	p.key, p.now = "https://app.example/{name}", p.now.Add(time.Second)
+	p.Check(cart)
+	p.Sweep()
+	told("another entry answers", 4, 3, 3)
+	p.Unfollow(cart, f)
+	p.Sweep()
+	if p.Reported(cart); p.Len() > 0 || len(p.watched) > 0 {
+		t.Errorf("%d are tracked, and %v watched", p.Len(), p.watched)
+	}
+	told("nobody follows it", 4, 3, 3)
+}
+
+// A page has one subscription for all who follow its URI, until the last one leaves.
+func TestOneSubscription(t *testing.T) {
+	p := open(t)
+	p.slow = true
+	answers := 0
+	end := p.Ask(cart, func() { answers++ })
+	p.Subscribed(cart, true)
+	p.Track([]string{cart}, func(map[string]string) { answers++ })
+	if p.watched[cart] != 1 || answers != 0 {
+		t.Errorf("%v are watched, and %d were answered", p.watched, answers)
+	}
+	p.answers[0]()
+	end()
+	p.Subscribed(cart, false)
+	if p.Sweep(); p.watched[cart] != 1 || answers != 2 {
+		t.Errorf("%v are watched, and %d were answered", p.watched, answers)
+	}
+	p.Subscribed(cart, true)
+	p.now = p.now.Add(trackFor + time.Second)
+	p.Track(nil, func(map[string]string) {})
+	if p.Sweep(); p.watched[cart] != 1 || p.Len() != 0 {
+		t.Errorf("%v are watched, of %d", p.watched, p.Len())
+	}
+	p.Subscribed(cart, false)
+	p.Subscribed(cart, true)
+	if p.Sweep(); p.watched[cart] != 1 || len(p.answers) != 1 {
+		t.Errorf("%v are watched, and the page was told %d times", p.watched, len(p.answers))
+	}
+	p.page.Leave()
+	if p.Ask(cart, func() { answers++ })(); answers != 2 || len(p.answers) != 2 {
+		t.Errorf("%d were answered, and the page was told %d times", answers, len(p.answers))
+	}
+}
+
 func TestWhatCannotBeFollowed(t *testing.T) {
 	p := open(t)
 	p.refused[app+"/no"] = "no page has it"
@@ -130,7 +219,8 @@ func TestGivenWhenTheOthersHaveLeft(t *testing.T) {
 	if p.watched[cart] != 1 {
 		t.Errorf("it is watched %d times", p.watched[cart])
 	}
-	if second.End(); p.Len() > 0 || len(p.watched) > 0 {
+	second.End()
+	if p.Sweep(); p.Len() > 0 || len(p.watched) > 0 {
 		t.Errorf("%d are tracked, and %v watched", p.Len(), p.watched)
 	}
 }
@@ -166,16 +256,19 @@ func TestPagesAreLeftAlone(t *testing.T) {
 		t.Errorf("%v are watched, while each is what an agent has", p.watched)
 	}
 	a.Drop(cart)
+	p.Sweep()
 	if _, ok := a.Last(cart); ok || p.watched[cart] != 0 || p.watched[app+"/doc"] != 1 {
 		t.Errorf("%v are watched", p.watched)
 	}
 	b.End()
+	p.Sweep()
 	if len(p.watched) != 0 || p.Len() != 0 {
 		t.Errorf("%v are watched, of %d", p.watched, p.Len())
 	}
 	p.Track([]string{cart, app + "/doc"}, func(map[string]string) {})
 	p.now = p.now.Add(trackFor + time.Second)
 	p.Track([]string{app + "/doc"}, func(map[string]string) {})
+	p.Sweep()
 	if _, ok := p.watched[app+"/doc"]; ok && p.Len() == 1 && len(p.watched) == 1 {
 		p.read(a, app+"/doc", "one")
 	} else {
@@ -183,6 +276,7 @@ func TestPagesAreLeftAlone(t *testing.T) {
 	}
 	p.now = p.now.Add(followFor + time.Second)
 	p.Updated(app + "/doc")
+	p.Sweep()
 	if len(p.watched) != 0 || !a.Old(app+"/doc") {
 		t.Errorf("%v are watched after a change that nobody asked for", p.watched)
 	}

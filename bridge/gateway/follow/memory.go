@@ -10,7 +10,7 @@ import (
 
 // A Memory is the state of an agent between its calls. It tracks the URIs that the agent has seen, until End is called.
 type Memory struct {
-	// Record must only be read. Given, Told, Drop and Empty change it, and keep Revisions' tracking in step.
+	// Record must only be read. Given, Told, Drop and Empty change it, and keep the tracking of Books in step.
 	*seen.Record
 	// Tag begins the texts that the agent did not request. A page does not know it, and so cannot imitate them.
 	Tag string
@@ -20,21 +20,22 @@ type Memory struct {
 	Unread map[string]bool
 	// told has, by URI, the last revision that hooks have reported to the agent.
 	told map[string]int64
-	of   *Revisions
+	of   *Books
 }
 
 // NewMemory returns the memory of an agent that has seen nothing.
-func (v *Revisions) NewMemory(limits seen.Limits) *Memory {
+func (b *Books) NewMemory(limits seen.Limits) *Memory {
 	return &Memory{Record: seen.New(limits), Tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]",
-		Refused: map[string]int{}, Unread: map[string]bool{}, told: map[string]int64{}, of: v}
+		Refused: map[string]int{}, Unread: map[string]bool{}, told: map[string]int64{}, of: b}
 }
 
 // Given notes that the agent is given a part of a URI; a part of "" is all of it. If the URI is no longer tracked,
 // because other agents have left or its page cannot be watched, Given keeps its revision, so that stale calls are still
 // refused. The agent is then reminded of changes from the next request on.
 func (m *Memory) Given(l *live.Look, part string) {
-	if m.of.tracked[l.URI] == nil {
-		m.of.tracked[l.URI] = &tracked{revision: l.Revision, used: m.of.source.Now()}
+	if m.of.count(l.URI) == nil {
+		c := m.of.makeCount(l.URI)
+		c.revision, c.used = l.Revision, m.of.source.Now()
 	}
 	_, had := m.Last(l.URI)
 	if forgotten := m.Give(l.URI, l.Version(part)); forgotten != "" {

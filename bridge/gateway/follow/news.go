@@ -110,15 +110,15 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string, all bool) (list []News) {
 	for _, uri := range uris {
 		told, known := m.toldOf(uri)
 		changed[uri] = known && m.of.Revision(uri) > told
-		if t := m.of.tracked[uri]; t != nil && t.asked {
-			t.used = m.of.source.Now()
+		if c := m.of.count(uri); c != nil && c.asked {
+			c.used = m.of.source.Now()
 		} else {
 			untracked = append(untracked, uri)
 		}
 	}
 	m.of.Track(untracked, func(map[string]string) {}) // no hook waits for a page
 	for _, uri := range uris {
-		if m.of.tracked[uri] == nil {
+		if m.of.count(uri) == nil {
 			continue // no page offers it
 		}
 		told, _ := m.toldOf(uri)

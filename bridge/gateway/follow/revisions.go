@@ -1,151 +1,189 @@
-// Package follow knows which of an agent's versions are old. Revisions count the changes of resources that agents were
-// given or wait for. A Memory is the state of one agent between its calls, and lists the agent's news.
-//
-// The package gets changes from the gateway through a Source, and never reads a page itself. It has no lock, no
-// goroutine and no timer: all of it, and its callbacks, run under the gateway's lock.
 package follow
 
 import (
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/coalesce"
 )
 
-// A Source reports changes. Revisions call its methods, which may call back before they return.
-type Source interface {
-	// Watch makes the source call Revisions.Updated for each change of a resource, until Unwatch. It calls then once,
-	// now or later: with "" when no change is missed any more, or with the reason why changes are not reported.
-	Watch(uri string, then func(why string))
-	Unwatch(uri string)
-	// Changed is called after each counted change.
-	Changed()
-	Now() time.Time
-}
-
-// Revisions count the changes of resources that agents read by tools. So wait_for_page_update misses no change between
-// a read and the next wait, and reminders know which versions are old. Make them with New.
+// Revisions count the changes of URIs that agents were given or wait for. So a wait misses no change
+// between a read and itself, and reminders know which versions are old.
 //
-// A revision is the time of the change in microseconds since 1970, or one more than the last. So revisions also grow
-// across restarts of the gateway, and one revision covers all resources. In milliseconds, a revision of an earlier
-// gateway could equal one of this gateway, and was answered with "unchanged". Revisions stay below 2^53, above which
-// JavaScript rounds.
-type Revisions struct {
-	source  Source
-	clock   int64
-	tracked map[string]*tracked
-}
+// A revision is the time of the change in microseconds since 1970, or one more than the last. So
+// revisions also grow across restarts of the gateway, and one revision covers all resources. In
+// milliseconds, a revision of an earlier gateway could equal one of this gateway, and was answered
+// with "unchanged". Revisions stay below 2^53, above which JavaScript rounds.
 
-type tracked struct {
-	revision int64
-	used     time.Time
-	asked    bool // Source.Watch has been called
-	ready    bool // the page reports every change
-	then     []func(why string)
-	holders  int // agents that were given it, and Hold's callers
-	held     int // Hold's callers
+// A count is the part of a watch whose changes are counted.
+type count struct {
+	uri      string
+	revision int64     // of the last change; it only grows
+	used     time.Time // when a request needed it last
+	// asked is set from Track to the end of the count's reports, or their failure; ready, once the
+	// page reports every change. While it is asked and not ready, then has who waits for that.
+	asked, ready bool
+	then         []func(why string)
+	// holders counts the agents that were given the URI, its followers, and held. The count stays
+	// while there is one. held counts Hold's callers.
+	holders, held int
+	followers     map[Follower]bool
 	// hash is the hash of the contents at this revision, if known is set.
 	hash  [32]byte
 	known bool
+	// key names the entry of the catalog that answered when the watch was last led to a page.
+	key string
+	// item is a change that the pace delays.
+	item coalesce.Item[*count]
 }
 
 const (
-	// trackFor is how long a resource is tracked after a tool's last request for it, if no agent holds it.
+	// trackFor is how long a resource is tracked after a tool's last request for it, if no agent
+	// holds it.
 	trackFor = 15 * time.Minute
-	// followFor is how long after the last request the next change ends the watch. Agents' versions are known to be old
-	// then, so a page that changes all day need not report it all day.
+	// followFor is how long after the last request the next change ends the watch. Agents' versions
+	// are known to be old then, so a page that changes all day need not report it all day.
 	followFor = time.Minute
+	// expireEvery is how often Track looks for what is no longer tracked.
+	expireEvery = time.Second
 )
 
-// New returns Revisions that begin at the current time.
-func New(s Source) *Revisions {
-	return &Revisions{source: s, clock: s.Now().UnixMicro(), tracked: map[string]*tracked{}}
+func (b *Books) count(uri string) *count {
+	if w := b.watches[uri]; w != nil {
+		return w.count
+	}
+	return nil
+}
+
+func (b *Books) makeCount(uri string) *count {
+	w := b.watch(uri)
+	if w.count == nil {
+		w.count = &count{uri: uri}
+		w.count.item.Value = w.count
+	}
+	return w.count
 }
 
 // Clock returns the last revision.
-func (v *Revisions) Clock() int64 { return v.clock }
+func (b *Books) Clock() int64 { return b.clock }
 
-// Advance returns a new revision, greater than all before. It belongs to no resource unless the caller gives it one.
-func (v *Revisions) Advance() int64 {
-	v.clock = max(v.clock+1, v.source.Now().UnixMicro())
-	return v.clock
+// Advance returns a new revision, greater than all before. It belongs to no resource unless the
+// caller gives it one.
+func (b *Books) Advance() int64 {
+	b.clock = max(b.clock+1, b.source.Now().UnixMicro())
+	return b.clock
 }
 
 // Revision returns the revision of a tracked resource's last change, and 0 for any other resource.
-func (v *Revisions) Revision(uri string) int64 {
-	if t := v.tracked[uri]; t != nil {
-		return t.revision
+func (b *Books) Revision(uri string) int64 {
+	if c := b.count(uri); c != nil {
+		return c.revision
 	}
 	return 0
 }
 
-// Found notes the hash of contents that were read, and revision, the URI's revision before the read. It returns the
-// revision of these contents: a new one if earlier contents at that revision differ.
-func (v *Revisions) Found(uri string, revision int64, hash [32]byte) int64 {
-	t := v.tracked[uri]
-	if t == nil || t.revision != revision {
+// Found notes the hash of contents that were read, and revision, the URI's revision before the read.
+// It returns the revision of these contents: a new one if earlier contents at that revision differ.
+func (b *Books) Found(uri string, revision int64, hash [32]byte) int64 {
+	c := b.count(uri)
+	if c == nil || c.revision != revision {
 		return revision
 	}
-	if t.known && t.hash != hash {
-		v.change(t)
+	if c.known && c.hash != hash {
+		b.change(c)
 	}
-	t.hash, t.known = hash, true
-	return t.revision
+	c.hash, c.known = hash, true
+	return c.revision
 }
 
-func (v *Revisions) change(t *tracked) {
-	t.revision, t.known = v.Advance(), false
-	v.source.Changed()
+func (b *Books) change(c *count) {
+	c.revision, c.known = b.Advance(), false
+	b.source.Changed()
 }
 
 // Len returns the number of tracked resources.
-func (v *Revisions) Len() int { return len(v.tracked) }
-
-// Clear forgets all resources. It is for the end of the source.
-func (v *Revisions) Clear() { clear(v.tracked) }
+func (b *Books) Len() (n int) {
+	for _, w := range b.watches {
+		if w.count != nil {
+			n++
+		}
+	}
+	return n
+}
 
 // retain counts one more holder of a URI.
-func (v *Revisions) retain(uri string) {
-	if t := v.tracked[uri]; t != nil {
-		t.holders++
+func (b *Books) retain(uri string) {
+	if c := b.count(uri); c != nil {
+		c.holders++
+	}
+}
+
+// Follow adds a follower of a tracked resource, until Unfollow.
+func (b *Books) Follow(uri string, f Follower) {
+	if c := b.count(uri); c != nil && !c.followers[f] {
+		if c.followers == nil {
+			c.followers = map[Follower]bool{}
+		}
+		c.followers[f] = true
+		c.holders++
+	}
+}
+
+// Unfollow ends Follow.
+func (b *Books) Unfollow(uri string, f Follower) {
+	if c := b.count(uri); c != nil && c.followers[f] {
+		delete(c.followers, f)
+		b.release(uri)
 	}
 }
 
 // Hold keeps a tracked resource tracked until release is called, even without requests for it.
-func (v *Revisions) Hold(uri string) (release func()) {
-	t := v.tracked[uri]
-	if t == nil {
+func (b *Books) Hold(uri string) (release func()) {
+	c := b.count(uri)
+	if c == nil {
 		return func() {}
 	}
-	t.held++
-	v.retain(uri)
+	c.held++
+	c.holders++
 	return func() {
-		t.held--
-		v.release(uri)
+		c.held--
+		b.release(uri)
 	}
 }
 
 // release undoes retain. After the last holder has gone, the page is no longer watched.
-func (v *Revisions) release(uri string) {
-	t := v.tracked[uri]
-	if t == nil {
+func (b *Books) release(uri string) {
+	c := b.count(uri)
+	if c == nil {
 		return
 	}
-	if t.holders--; t.holders > 0 || len(t.then) > 0 {
+	if c.holders--; c.holders > 0 || len(c.then) > 0 {
 		return
 	}
-	v.untrack(uri, t)
+	b.untrack(c)
 }
 
-func (v *Revisions) untrack(uri string, t *tracked) {
-	delete(v.tracked, uri)
-	if t.ready {
-		v.source.Unwatch(uri)
+func (b *Books) untrack(c *count) {
+	if c.ready {
+		b.stop(c)
 	}
+	b.watches[c.uri].count = nil
+	b.check(c.uri)
 }
 
-// Track counts changes of the uris from now on. Once each is watched or has failed, it calls then with the failures.
-func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
+// stop ends the reports to a count, and keeps its revision.
+func (b *Books) stop(c *count) {
+	c.asked, c.ready = false, false
+	b.counted--
+	b.due.Remove(&c.item)
+	b.check(c.uri)
+}
+
+// Track counts changes of the uris from now on. Once each is watched or has failed, it calls then
+// with the failures.
+func (b *Books) Track(uris []string, then func(failed map[string]string)) {
 	failed := map[string]string{}
-	now := v.source.Now()
-	v.expire(now)
+	now := b.source.Now()
+	b.expire(now)
 	pending := 1
 	arrived := func() {
 		if pending--; pending == 0 {
@@ -153,69 +191,65 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 		}
 	}
 	for _, uri := range uris {
-		t := v.tracked[uri]
-		if t == nil {
-			t = &tracked{}
-			v.tracked[uri] = t
-		}
-		if t.used = now; t.ready {
+		c := b.makeCount(uri)
+		if c.used = now; c.ready {
 			continue
 		}
 		pending++
-		t.then = append(t.then, func(why string) {
+		c.then = append(c.then, func(why string) {
 			if why != "" {
 				failed[uri] = why
 			}
 			arrived()
 		})
-		if !t.asked {
-			// Versions that agents saw earlier get old.
-			t.revision, t.known = v.Advance(), false
-			t.asked = true
-			v.source.Watch(uri, func(why string) { v.watched(uri, why) })
+		if !c.asked {
+			b.ask(c)
 		}
 	}
 	arrived()
 }
 
-// expire stops tracking resources without recent requests.
-func (v *Revisions) expire(now time.Time) {
-	for uri, t := range v.tracked {
-		if t.holders > 0 || t.asked && !t.ready || now.Sub(t.used) <= trackFor {
-			continue
-		}
-		v.untrack(uri, t)
-	}
-}
-
-// Updated counts a change that a page has reported. It ends the watch followFor after the last request.
-func (v *Revisions) Updated(uri string) {
-	t := v.tracked[uri]
-	if t == nil {
+// ask makes the page report changes. Versions that agents saw earlier get old.
+func (b *Books) ask(c *count) {
+	c.revision, c.known = b.Advance(), false
+	c.asked = true
+	if why := b.source.Refuses(c.uri, b.counted); why != "" {
+		c.asked = false
+		b.answer(c, why)
 		return
 	}
-	v.change(t)
-	if t.ready && t.held == 0 && v.source.Now().Sub(t.used) > followFor {
-		t.asked, t.ready = false, false
-		v.source.Unwatch(uri)
-	}
+	b.counted++
+	b.attach(c.uri, b.watches[c.uri], func() {
+		if b.count(c.uri) == c && c.asked && !c.ready {
+			c.ready = true
+			b.answer(c, "")
+		}
+	})
 }
 
-// watched handles the answer to Source.Watch.
-func (v *Revisions) watched(uri, why string) {
-	t := v.tracked[uri]
-	if t == nil || !t.asked || t.ready {
-		return
+// answer tells who waits for a page's reports that it has them, or why not.
+func (b *Books) answer(c *count, why string) {
+	if !c.ready && c.holders == 0 {
+		b.untrack(c)
 	}
-	if t.ready = why == ""; !t.ready {
-		t.asked = false
-		if t.holders == 0 {
-			delete(v.tracked, uri)
-		}
-	}
-	then := t.then
-	t.then = nil
+	then := c.then
+	c.then = nil
 	for _, f := range then {
 		f(why)
+	}
+}
+
+// expire stops tracking resources without recent requests.
+func (b *Books) expire(now time.Time) {
+	if now.Sub(b.expired) < expireEvery {
+		return
+	}
+	b.expired = now
+	for _, w := range b.watches {
+		c := w.count
+		if c == nil || c.holders > 0 || c.asked && !c.ready || now.Sub(c.used) <= trackFor {
+			continue
+		}
+		b.untrack(c)
 	}
 }
