@@ -183,7 +183,7 @@ func (g *Gateway) wrongInCatalog() string {
 	defer g.lock()()
 	byURI := map[string][]*catalog.Page{}
 	for p := range g.catalog.Pages() {
-		for uri := range p.Offered() {
+		for uri := range p.Offers {
 			byURI[uri] = append(byURI[uri], p)
 		}
 	}
@@ -193,8 +193,8 @@ func (g *Gateway) wrongInCatalog() string {
 	}
 	for uri, pages := range byURI {
 		slices.SortFunc(pages, func(a, b *catalog.Page) int {
-			return cmp.Or(cmp.Compare(b.InTab().Rank(), a.InTab().Rank()),
-				cmp.Compare(truth(a.Frame != ""), truth(b.Frame != "")), cmp.Compare(b.Order(), a.Order()))
+			return cmp.Or(cmp.Compare(b.InTab.Rank, a.InTab.Rank),
+				cmp.Compare(truth(a.Frame != ""), truth(b.Frame != "")), cmp.Compare(b.Order, a.Order))
 		})
 		for i, p := range pages {
 			keys := []string{taburi.Of(uri, p.Segment())}

@@ -224,7 +224,7 @@ func (g *Gateway) complement(n *events.Note) {
 	uri := n.Subject
 	title, tab, origin := "", 0, weborigin.Of(uri)
 	if r := g.catalog.EntryOf(uri); r != nil {
-		title, tab, origin = cmp.Or(r.Title, r.Resource.Name), r.Page.InTab().Number(), r.Page.Origin
+		title, tab, origin = cmp.Or(r.Title, r.Resource.Name), r.Page.InTab.Number, r.Page.Origin
 	}
 	n.Data = events.UpdatedData(uri, title, origin, tab, g.books.Revision(uri))
 }
@@ -321,7 +321,7 @@ func (g *Gateway) eventState(uri string) (s events.State) {
 		return s
 	}
 	if p.document == "" {
-		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.Order())))
+		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.Order)))
 	}
 	return events.State{Document: p.document, Count: count, At: g.opt.wallClock()}
 }
@@ -386,7 +386,7 @@ func (g *Gateway) visited(p *Page) {
 		return // only pages that offer something by themselves are told
 	}
 	s := &g.events
-	key := visitKey{p.InTab().Key(), p.Origin}
+	key := visitKey{p.InTab.Key, p.Origin}
 	v := s.visits[key]
 	switch {
 	case v != nil:
@@ -410,7 +410,7 @@ func (g *Gateway) visited(p *Page) {
 // left notes that a page has gone.
 func (g *Gateway) left(p *Page) {
 	s := &g.events
-	key := visitKey{p.InTab().Key(), p.Origin}
+	key := visitKey{p.InTab.Key, p.Origin}
 	v := s.visits[key]
 	if v == nil || p.Shown {
 		return
@@ -427,8 +427,8 @@ func (g *Gateway) left(p *Page) {
 }
 
 func (g *Gateway) tellVisit(name string, p *Page) {
-	g.events.log.Add(events.Visit{Name: name, Page: p.InTab().Key() + " " + p.Origin, Epoch: p.epoch, Owner: p.Owner,
-		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.InTab().Number(), p.URL, p.Title)})
+	g.events.log.Add(events.Visit{Name: name, Page: p.InTab.Key + " " + p.Origin, Epoch: p.epoch, Owner: p.Owner,
+		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.InTab.Number, p.URL, p.Title)})
 	for f := range g.events.all {
 		if f.changes == nil && f.pass.Permits(p.Owner()) {
 			f.last = g.opt.wallClock()

@@ -152,13 +152,13 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		shown.Origin = &info.Origin
 	}
 	permitted := info.URL != "" && a.pass.Permits(g.catalog.OwnerOf(&info))
-	for p := range g.catalog.InTab(info.Tab) { // its other ways may tell another profile than the browser that reports it
+	for p := range g.catalog.PagesIn(info.Tab) { // its other ways may tell another profile than the browser that reports it
 		permitted = permitted && (p.Shown || p.Origin != info.Origin || a.pass.Permits(p.Owner()))
 	}
 	if permitted {
 		shown.Tab, shown.Where = g.catalog.Locate(info)
 		shown.Title, shown.URL, shown.Resources = info.Title, info.URL, []string{}
-		for p := range g.catalog.InTab(info.Tab) {
+		for p := range g.catalog.PagesIn(info.Tab) {
 			uris := listedURIs(p, a.pass)
 			shown.Resources = append(shown.Resources, uris...)
 			for _, uri := range uris {

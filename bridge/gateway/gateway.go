@@ -116,6 +116,7 @@ type Gateway struct {
 	refusals      map[string]int     // ended links, by reason
 	books         *follow.Books      // of what is followed, and has changed
 	parked        map[*Page][]parked // reads that wait for the successor of a page
+	retitled      map[*Page]bool     // pages with a new title that agents do not know yet
 	missed        []string           // agents' URIs that were asked for in vain, oldest first, for Options.Found
 	tools         agentTools
 	places        quota.Places      // of work apart, and of polls
@@ -145,7 +146,7 @@ func New(o Options) *Gateway {
 		agents: map[bridge.PortID]*Agent{}, clients: map[string]*client{}, conversations: map[string]*conversation{},
 		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
 		held: map[string]held{}, refusals: map[string]int{},
-		parked:  map[*Page][]parked{},
+		parked: map[*Page][]parked{}, retitled: map[*Page]bool{},
 		notices: map[string]string{}, looks: map[*byte]bool{},
 	}
 	g.door = door.New(door.Scope{Allow: o.Allow, Deny: o.Deny}, g.find)
@@ -236,6 +237,10 @@ func (g *Gateway) locked(f func()) func() {
 
 // leave runs before the lock is released. The function that it returns is called without the lock.
 func (g *Gateway) leave() (then func()) {
+	if g.front.rerouted {
+		g.front.rerouted = false
+		g.touchFront()
+	}
 	g.books.Sweep()
 	g.endLooks()
 	if list := g.toSend; len(list) > 0 {

@@ -412,8 +412,8 @@ func TestReload(t *testing.T) {
 	}
 	p2.set(doc, "later")
 	a.updated(doc)
-	if p2.InTab().Number() != 1 {
-		t.Errorf("the tab is number %d after a reload", p2.InTab().Number())
+	if p2.InTab.Number != 1 {
+		t.Errorf("the tab is number %d after a reload", p2.InTab.Number)
 	}
 	select {
 	case what := <-a.Lists:

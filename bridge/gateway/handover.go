@@ -100,8 +100,9 @@ func (g *Gateway) handover() []byte {
 		slices.SortFunc(names, func(a, b handedName) int {
 			return cmp.Or(cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Tool, b.Tool))
 		})
+		tabs, last := g.catalog.TabNumbers()
 		h.text = fmt.Appendf(nil, `{"v":%d,"tabs":%s,"last":%d,"focused":%d,"names":%s}`, handoverVersion,
-			array(g.catalog.TabNumbers()), g.catalog.LastNumber(), focused, array(names))
+			array(tabs), last, focused, array(names))
 		h.made = version
 	}
 	return h.text

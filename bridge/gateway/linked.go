@@ -322,7 +322,7 @@ func (g *Gateway) room(origin string) error {
 // go could hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
-	now := held{l.peer.Held(), 2 * l.p.Offers()}
+	now := held{l.peer.Held(), 2 * len(l.p.Offers)}
 	if l.p.Life() == catalog.Gone || l.p.link != l {
 		now = held{} // a reserve offers nothing beside the way in use
 	}
@@ -354,8 +354,8 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	if !c.inUse() || taburi.Reserved(uri) && !c.p.Shown {
 		return // of no resource, or of a reserve
 	}
-	r, ok := c.p.Offer(uri)
-	wide := ok && answersForMore(uri, &r)
+	o := c.p.Offers[uri]
+	wide := o != nil && answersForMore(uri, &o.Resource)
 	if answers, news := c.p.follows.Report(uri, revision, wide); answers {
 		c.seal(uri)
 		c.p.follows.Confirm(uri)

@@ -211,8 +211,8 @@ func (g *Gateway) Snapshot() Snapshot {
 		}
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords),
-			Number: p.InTab().Number(), Absent: p.Life().Left(), Resources: p.Offers(), Tools: len(p.published),
-			Focused: g.catalog.LastFocused(p.InTab()), Reports: p.reports()})
+			Number: p.InTab.Number, Absent: p.Life().Left(), Resources: len(p.Offers), Tools: len(p.published),
+			Focused: g.catalog.LastFocused(p.InTab), Reports: p.reports()})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
 		return cmp.Or(a.Number-b.Number, strings.Compare(a.Frame, b.Frame))
@@ -225,7 +225,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		s.Resources = append(s.Resources, ResourceState{
 			URI: key, Name: Shorten(r.Resource.Name, maxWords), Title: Shorten(r.Resource.Title, maxWords),
 			Description: Shorten(r.Resource.Description, maxWords), MIMEType: Shorten(r.Resource.MIMEType, maxWords),
-			Template: strings.Contains(key, "{"), Tab: r.Page.InTab().Number(), Origin: r.Page.Origin,
+			Template: strings.Contains(key, "{"), Tab: r.Page.InTab.Number, Origin: r.Page.Origin,
 		})
 	}
 	for _, a := range g.agents {
@@ -234,7 +234,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	slices.SortFunc(s.Agents, func(a, b AgentState) int { return a.ID - b.ID })
 	for _, name := range slices.Sorted(maps.Keys(g.tools.routes)) {
 		o := g.tools.routes[name]
-		s.Tools = append(s.Tools, ToolState{name, Shorten(o.tool.Description, maxWords), o.page.InTab().Number()})
+		s.Tools = append(s.Tools, ToolState{name, Shorten(o.tool.Description, maxWords), o.page.InTab.Number})
 	}
 	for _, n := range g.tools.unlisted {
 		s.Unlisted += n

@@ -290,7 +290,7 @@ func (p *Page) arrive() {
 	}
 	p.g.catalog.Arrive(&p.Page, keys)
 	p.g.visited(p)
-	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.InTab().Number(), "origin", p.Origin, "url", p.URL, "transport", p.Transport)
+	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.InTab.Number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
 // depart ends a page, and all ways of its document. With mayReturn its resources stay for a while, in case the tab comes
@@ -312,7 +312,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		p.cancel()
 		return
 	}
-	g.log.Info(kinds[p.Shown]+" gone", "tab", p.InTab().Number(), "url", p.URL, "reason", reason)
+	g.log.Info(kinds[p.Shown]+" gone", "tab", p.InTab.Number, "url", p.URL, "reason", reason)
 	stays := mayReturn && !g.closed
 	if g.catalog.Leave(&p.Page, catalog.Gone); stays {
 		g.catalog.Leave(&p.Page, catalog.Reloading)
@@ -361,7 +361,7 @@ func (g *Gateway) CloseTab(key string) {
 			g.complete(w.c.call, lost)
 		}
 	}
-	for p := range g.catalog.InTab(key) {
+	for p := range g.catalog.PagesIn(key) {
 		pageOf(p).depart("its tab was closed", false)
 	}
 }
@@ -411,7 +411,10 @@ func (p *Page) retitle(title string) {
 		now.Title = title
 		g.setFront(now, g.front.page)
 	}
-	if g.catalog.Retitled(&p.Page) {
+	if p.Life() == catalog.Silent {
+		return
+	}
+	if g.retitled[p] = true; len(g.retitled) == 1 {
 		time.AfterFunc(retitleDelay, g.announceTitles)
 	}
 }
@@ -422,9 +425,13 @@ const retitleDelay = 3 * time.Second
 
 // announceTitles redescribes the pages with new titles. It holds the lock for one page at a time.
 func (g *Gateway) announceTitles() {
-	var pages []*catalog.Page
-	g.locked(func() { pages = g.catalog.TakeRetitled() })()
-	for _, p := range pages {
-		g.locked(func() { g.catalog.AnnounceTitle(p) })()
+	var pages map[*Page]bool
+	g.locked(func() { pages, g.retitled = g.retitled, map[*Page]bool{} })()
+	for p := range pages {
+		g.locked(func() {
+			if p.Life() != catalog.Gone {
+				g.catalog.Redescribe(&p.Page)
+			}
+		})()
 	}
 }

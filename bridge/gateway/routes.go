@@ -50,17 +50,10 @@ func (r *routes) Removed(e *catalog.Entry) {
 	g.engine.Unregister(g.now(), e.Resource.URI)
 }
 
-func (r *routes) Updated() {
-	if r.front.rerouted {
-		r.front.rerouted = false
-		(*Gateway)(r).touchFront()
-	}
-}
-
 func (r *routes) Withdrawn(o *catalog.Offer) {
-	p, offered := pageOf(o.Page()), o.Resource()
+	p, offered := pageOf(o.Page), &o.Resource
 	p.follows.Forget(offered.URI)
-	if answersForMore(offered.URI, &offered) {
+	if answersForMore(offered.URI, offered) {
 		r.books.CheckPage(p.follows)
 		return
 	}

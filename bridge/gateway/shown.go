@@ -208,8 +208,8 @@ func (g *Gateway) isBare(key string, info PageInfo, p *pass) bool {
 	if !p.Permits(g.catalog.OwnerOf(&info)) {
 		return false
 	}
-	for page := range g.catalog.InTab(key) {
-		if page.Offers()+len(pageOf(page).published) > 0 && p.Permits(page.Owner()) {
+	for page := range g.catalog.PagesIn(key) {
+		if len(page.Offers)+len(pageOf(page).published) > 0 && p.Permits(page.Owner()) {
 			return false
 		}
 	}

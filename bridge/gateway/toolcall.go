@@ -147,7 +147,7 @@ func (g *Gateway) listed(yield func(calls.Resource) bool) {
 		r := g.catalog.Entry(key)
 		s := &r.Resource
 		if !s.Unlisted && !yield(calls.Resource{URI: key, Title: s.Title, Description: s.Description,
-			MIMEType: s.MIMEType, Tab: r.Page.InTab().Number()}) {
+			MIMEType: s.MIMEType, Tab: r.Page.InTab.Number}) {
 			return
 		}
 	}

@@ -82,7 +82,7 @@ func (g *Gateway) fitTools(p *Page) error {
 		if other == p {
 			continue
 		}
-		if other.Life().Left() && other.InTab() == p.InTab() && other.Frame == p.Frame {
+		if other.Life().Left() && other.InTab == p.InTab && other.Frame == p.Frame {
 			ceded += other.cedeTools(p)
 		}
 		all += other.toolBytes
@@ -202,11 +202,11 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	want := func(o *toolOffer, name, place string, tabbed bool) {
 		o.show(name, place)
 		wanted = append(wanted, o)
-		entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.Order(),
+		entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.Order,
 			Tabbed: tabbed, Bytes: len(o.shown.text)})
 	}
 	rank := func(p *Page) []int {
-		return []int{truth(p.Life().Left()), truth(p.still), -p.InTab().Rank(), truth(p.Frame != ""), -p.Order()}
+		return []int{truth(p.Life().Left()), truth(p.still), -p.InTab.Rank, truth(p.Frame != ""), -p.Order}
 	}
 	pages := slices.SortedFunc(g.pages, func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
@@ -214,7 +214,7 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 		for i := range p.published {
 			o := &p.published[i]
 			name := b.names.Of(p.Origin, o.name)
-			tabbed := tools.OfTab(name, p.InTab().Number())
+			tabbed := tools.OfTab(name, p.InTab.Number)
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = *o

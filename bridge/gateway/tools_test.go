@@ -432,7 +432,7 @@ func TestTabThatStandsStill(t *testing.T) {
 		t.Errorf("the plain name runs %q", got)
 	}
 	names := toolNames(t, a)
-	if !names[tools.OfTab("pay0", still.InTab().Number())] || names[tools.OfTab("pay0", reacts.InTab().Number())] {
+	if !names[tools.OfTab("pay0", still.InTab.Number)] || names[tools.OfTab("pay0", reacts.InTab.Number)] {
 		t.Errorf("listed are %v", names)
 	}
 	cancel()

@@ -118,7 +118,10 @@ func (p *Page) use(l *linked) {
 	before := p.link
 	stays := slices.Contains(p.ways, before)
 	if p.link = l; stays {
-		before.offers, before.tools = maps.Collect(p.Offered()), nil
+		before.offers, before.tools = map[string]bridge.Resource{}, nil
+		for uri, o := range p.Offers {
+			before.offers[uri] = o.Resource
+		}
 	}
 	for uri := range p.follows.Watched {
 		// The page answers with its revision, so that no change in between is missed.
@@ -151,7 +154,7 @@ func (p *Page) adopt(l *linked) {
 	if l.offers, l.tools = nil, nil; offers == nil {
 		return
 	}
-	for uri := range p.Offered() {
+	for uri := range p.Offers {
 		if _, still := offers[uri]; !still {
 			p.g.catalog.Withdraw(&p.Page, uri)
 		}
@@ -167,7 +170,7 @@ func (p *Page) adopt(l *linked) {
 
 // register offers a resource that came over the way in use.
 func (p *Page) register(r bridge.Resource) error {
-	if before, ok := p.Offer(r.URI); ok && reflect.DeepEqual(before, r) {
+	if o := p.Offers[r.URI]; o != nil && reflect.DeepEqual(o.Resource, r) {
 		return nil
 	}
 	if err := p.g.room(p.Origin); err != nil {

@@ -276,8 +276,8 @@ func TestKeysOfATab(t *testing.T) {
 		next := wayInfos[1]
 		next.Tab = key
 		p := openWay(t, g, next, "next", map[string]string{app + "/next": "1"})
-		if p.InTab().Number() != 1 {
-			t.Errorf("the next document is in tab %d", p.InTab().Number())
+		if p.InTab.Number != 1 {
+			t.Errorf("the next document is in tab %d", p.InTab.Number)
 		}
 		if g.CloseTab(key); len(pagesOf(g)) != 1 {
 			t.Errorf("after the end of the tab there are %q", pagesOf(g))
@@ -313,8 +313,9 @@ func TestKeysOfATabInASnapshot(t *testing.T) {
 			}
 		}
 		openPage(t, after, tabInfo("b"), map[string]string{app + "/b": "1"})
-		if left := awaitedTabs(after); left != 0 || after.catalog.LastNumber() != 2 {
-			t.Errorf("%d tabs are waited for, and the last number is %d", left, after.catalog.LastNumber())
+		_, last := after.catalog.TabNumbers()
+		if left := awaitedTabs(after); left != 0 || last != 2 {
+			t.Errorf("%d tabs are waited for, and the last number is %d", left, last)
 		}
 	}
 }

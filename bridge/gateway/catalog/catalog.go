@@ -25,7 +25,6 @@ import (
 	"reflect"
 	"slices"
 	"sort"
-	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
@@ -43,8 +42,6 @@ type Listener interface {
 	Changed(before, now *Entry)
 	// Removed announces that a key leads nowhere any more. Until it returns, it still does.
 	Removed(e *Entry)
-	// Updated follows after each group of the above.
-	Updated()
 
 	// Withdrawn announces that a page does not make an offer any more.
 	Withdrawn(o *Offer)
@@ -73,8 +70,7 @@ type Catalog struct {
 	places  map[string]*place
 	changed []*place
 
-	retitled  []*Page // with a new title that agents do not know yet
-	described int     // how often an offer was described, for tests
+	described int // how often an offer was described, for tests
 
 	profiles map[string][]*string // names of profiles, by PageInfo.Source; the last one counts
 }
@@ -109,21 +105,15 @@ func (e *Entry) Own(uri string) string {
 
 // An Offer is a resource of a page.
 type Offer struct {
-	page          *Page
-	resource      bridge.Resource // as the page describes it
-	base, segment string          // its URI, and the segment of the tab's path for its other URI; "" for none
-	places        []*place        // those of the keys that it claims
+	Page     *Page
+	Resource bridge.Resource // as the page describes it
+	segment  string          // of the tab's path, for its other URI
+	places   []*place        // those of the keys that it claims
 	// described says that words (its title), title (that with its page's) and meta are up to date.
 	described    bool
 	words, title string
 	meta         []byte
 }
-
-// Page is the page that makes the offer.
-func (o *Offer) Page() *Page { return o.page }
-
-// Resource is what the page offers, as it describes it.
-func (o *Offer) Resource() bridge.Resource { return o.resource }
 
 // A place is a key with all offers that claim it. The first one owns it. The order is: the tab that was focused
 // last; the document before its frames; what is granted; the page that came last. Pages that are being reloaded keep
@@ -157,14 +147,14 @@ func (c *Catalog) PageOf(uri string) *Page {
 // Offer puts a resource of a page that has arrived into the catalog. It replaces the page's earlier
 // offer of that URI.
 func (c *Catalog) Offer(p *Page, r bridge.Resource) {
-	if before := p.offers[r.URI]; before != nil {
+	if before := p.Offers[r.URI]; before != nil {
 		c.removeClaims(before)
 	}
-	o := &Offer{page: p, resource: r, base: r.URI, segment: p.Segment()}
-	p.offers[r.URI] = o
+	o := &Offer{Page: p, Resource: r, segment: p.Segment()}
+	p.Offers[r.URI] = o
 	c.addClaims(o)
-	for old := range p.tab.pages { // it may take over its URI from a page that its tab has left
-		if before := old.offers[r.URI]; before != nil && o.replaces(before) {
+	for old := range p.InTab.pages { // it may take over its URI from a page that its tab has left
+		if before := old.Offers[r.URI]; before != nil && o.replaces(before) {
 			c.retire(before)
 		}
 	}
@@ -174,7 +164,7 @@ func (c *Catalog) Offer(p *Page, r bridge.Resource) {
 
 // Withdraw takes a page's offer of a URI out of the catalog, if there is one.
 func (c *Catalog) Withdraw(p *Page, uri string) {
-	o := p.offers[uri]
+	o := p.Offers[uri]
 	if o == nil {
 		return
 	}
@@ -185,21 +175,21 @@ func (c *Catalog) Withdraw(p *Page, uri string) {
 
 // retire takes an offer out of the catalog.
 func (c *Catalog) retire(o *Offer) {
-	delete(o.page.offers, o.resource.URI)
+	delete(o.Page.Offers, o.Resource.URI)
 	c.removeClaims(o)
-	c.invalidateShown(o.page)
+	c.invalidateShown(o.Page)
 }
 
 // replaces reports whether o is in the place of old, an offer of a page that its tab has left.
 func (o *Offer) replaces(old *Offer) bool {
-	p, q := old.page, o.page
-	return p.life.Left() && !q.life.Left() && old.base == o.base && p.tab == q.tab && (p.Frame == q.Frame || q.Frame == "")
+	p, q := old.Page, o.Page
+	return p.life.Left() && !q.life.Left() && p.InTab == q.InTab && (p.Frame == q.Frame || q.Frame == "")
 }
 
 // isReplaced reports whether the offer that replaces old has come already.
 func (old *Offer) isReplaced() bool {
-	for p := range old.page.tab.pages {
-		if o := p.offers[old.resource.URI]; o != nil && o.replaces(old) {
+	for p := range old.Page.InTab.pages {
+		if o := p.Offers[old.Resource.URI]; o != nil && o.replaces(old) {
 			return true
 		}
 	}
@@ -208,13 +198,12 @@ func (old *Offer) isReplaced() bool {
 
 // compare compares two offers of a place. It is negative if o comes first.
 func (o *Offer) compare(other *Offer) int {
-	p, q := o.page, other.page
+	p, q := o.Page, other.Page
 	return cmp.Or(
-		cmp.Compare(q.tab.focused, p.tab.focused),
+		cmp.Compare(q.InTab.Rank, p.InTab.Rank),
 		cmp.Compare(truth(p.Frame != ""), truth(q.Frame != "")),
-		cmp.Compare(truth(o.resource.URI != o.base), truth(other.resource.URI != other.base)),
 		cmp.Compare(truth(q.Granted), truth(p.Granted)), // which all agents see
-		cmp.Compare(q.order, p.order))
+		cmp.Compare(q.Order, p.Order))
 }
 
 func truth(b bool) int {
@@ -226,11 +215,7 @@ func truth(b bool) int {
 
 // addClaims makes an offer claim its keys: its URI, and that URI under the path of its tab.
 func (c *Catalog) addClaims(o *Offer) {
-	keys := []string{o.base, taburi.Of(o.base, o.segment)}
-	if o.segment == "" {
-		keys = keys[:1]
-	}
-	for _, key := range keys {
+	for _, key := range []string{o.Resource.URI, taburi.Of(o.Resource.URI, o.segment)} {
 		at := c.places[key]
 		if at == nil {
 			at = &place{key: key}
@@ -299,16 +284,15 @@ func (c *Catalog) updateEntries() {
 			c.setEntry(at.key, c.entryAt(at))
 		}
 	}
-	c.listener.Updated()
 }
 
 // entryAt makes the entry of a place's key.
 func (c *Catalog) entryAt(at *place) *Entry {
 	o := at.offers[0]
 	shown := o.shown()
-	e := &Entry{Page: o.page, segment: o.segment, Title: o.words, Resource: shown, Owner: o.page.Owner()}
+	e := &Entry{Page: o.Page, segment: o.segment, Title: o.words, Resource: shown, Owner: o.Page.Owner()}
 	e.Resource.URI = at.key
-	e.Resource.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o || o.standsBack()
+	e.Resource.Unlisted = at.key != o.Resource.URI && c.places[o.Resource.URI].offers[0] == o || o.standsBack()
 	return e
 }
 
@@ -335,8 +319,3 @@ func (c *Catalog) removeEntry(key string) {
 
 // Described is how often an offer was described.
 func (c *Catalog) Described() int { return c.described }
-
-// A version counts changes, and is read without the gateway's lock.
-type version struct{ n atomic.Uint64 }
-
-func (v *version) changed() { v.n.Add(1) }

@@ -39,7 +39,6 @@ func (l told) Removed(e *Entry) {
 	delete(l, e.Resource.URI)
 }
 
-func (l told) Updated()           {}
 func (l told) Withdrawn(*Offer)   {}
 func (l told) OwnerChanged(*Page) {}
 func (l told) PagesChanged()      {}
@@ -92,7 +91,7 @@ func TestListenerKnowsAllEntries(t *testing.T) {
 				delete(pages, p)
 			}
 			for key, e := range c.entries {
-				if l[key] != e || c.places[key] == nil || c.places[key].offers[0].page != e.Page || len(c.changed) > 0 {
+				if l[key] != e || c.places[key] == nil || c.places[key].offers[0].Page != e.Page || len(c.changed) > 0 {
 					t.Fatalf("seed %d: %s leads elsewhere\n%s", seed, key, strings.Join(did, "\n"))
 				}
 			}
@@ -116,7 +115,7 @@ func TestNumbersHaveABound(t *testing.T) {
 	arrive(c, PageInfo{Tab: "stays", Origin: app})
 	for n := range 3 * maxNumbers {
 		p := arrive(c, PageInfo{Tab: "tab" + strconv.Itoa(n), Origin: app})
-		if got := p.InTab().Number(); got != n+2 {
+		if got := p.InTab.Number; got != n+2 {
 			t.Fatalf("tab %d has the number %d", n, got)
 		}
 		c.Leave(p, Gone)

@@ -21,10 +21,7 @@ type TabNumber struct {
 }
 
 // Version changes with TabNumbers. It needs no lock.
-func (c *Catalog) Version() uint64 { return c.tabs.version.n.Load() }
-
-// LastNumber is the greatest number that a tab was ever given.
-func (c *Catalog) LastNumber() int { return c.tabs.last }
+func (c *Catalog) Version() uint64 { return c.tabs.version.Load() }
 
 // LastFocus is when a tab was focused last, if that is known.
 func (c *Catalog) LastFocus() (at bridge.Time, known bool) {
@@ -33,7 +30,8 @@ func (c *Catalog) LastFocus() (at bridge.Time, known bool) {
 
 // TabNumbers are all tabs that have a number. First come the tabs that are here or awaited, in the order in which they
 // would own a URI that all have, then the tabs that are gone, with the greatest number first.
-func (c *Catalog) TabNumbers() (tabs []TabNumber) {
+// last is the greatest number that a tab was ever given.
+func (c *Catalog) TabNumbers() (tabs []TabNumber, last int) {
 	n := &c.tabs
 	arrived := map[int]int{} // by number
 	of := map[int]int{}      // number to index in tabs
@@ -50,9 +48,9 @@ func (c *Catalog) TabNumbers() (tabs []TabNumber) {
 			arrived[number] = truth(awaited && n.awaited)
 		}
 		if t := n.byKey[key]; t != nil {
-			tabs[i].Rank = t.focused
+			tabs[i].Rank = t.Rank
 			for p := range t.pages {
-				arrived[number] = max(arrived[number], p.order)
+				arrived[number] = max(arrived[number], p.Order)
 			}
 		}
 	}
@@ -74,7 +72,7 @@ func (c *Catalog) TabNumbers() (tabs []TabNumber) {
 			t.Rank = focused - i - 1
 		}
 	}
-	return tabs
+	return tabs, n.last
 }
 
 // Restore gives tabs the numbers and the order that they had at an earlier gateway, and leaves out what is invalid. Tabs
@@ -108,8 +106,8 @@ func (c *Catalog) Restore(tabs []TabNumber, last int, focused int64, at bridge.T
 		n.ordered, n.orderedAt, n.awaited = true, focused, true
 		if here := n.byKey[t.Key]; here == nil {
 			n.ranks[n.numbers[t.Key]] = t.Rank
-		} else if here.focused < firstFocus {
-			here.focused = t.Rank
+		} else if here.Rank < firstFocus {
+			here.Rank = t.Rank
 			came = append(came, here)
 		}
 	}
@@ -119,7 +117,7 @@ func (c *Catalog) Restore(tabs []TabNumber, last int, focused int64, at bridge.T
 	if focused > 0 {
 		n.focusedAt = max(n.focusedAt, at)
 	}
-	n.version.changed()
+	n.version.Add(1)
 	for _, t := range came {
 		c.reorderTab(t)
 	}
@@ -133,6 +131,6 @@ func (c *Catalog) Awaited() (tabs int, awaits bool) { return len(c.tabs.ranks), 
 func (c *Catalog) StopAwaiting() {
 	if c.tabs.awaited {
 		c.tabs.awaited = false
-		c.tabs.version.changed()
+		c.tabs.version.Add(1)
 	}
 }

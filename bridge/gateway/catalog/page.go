@@ -67,23 +67,23 @@ const (
 // Left reports whether the page's document is not open any more.
 func (l Life) Left() bool { return l >= Reloading }
 
-// A Page is a page as the catalog knows it.
+// A Page is a page as the catalog knows it. Only the catalog changes it, but for what PageInfo says
+// of its document.
 type Page struct {
 	PageInfo
 	// Attached is what the gateway has attached. The catalog does not look at it.
 	Attached any
+	// InTab is the page's tab, and Order is greater for a page that came later. Arrive sets them, and
+	// mergeTabs may change the tab. It is nil if the page has never been Here.
+	InTab *Tab
+	Order int
+	// Offers are the page's resources, by its own URI. Each is also in the places that it claims.
+	// There are none while the page is Silent, nor once it is Gone and removed.
+	Offers map[string]*Offer
 
 	catalog *Catalog
 	life    Life // only Arrive and Leave change it
-	// tab, order and window are set by Arrive. tab is nil if the page has never been Here; mergeTabs
-	// may change it. order is greater for a page that came later. window is the number of its window,
-	// or 0 as long as that is not known.
-	tab    *Tab
-	order  int
-	window int
-	// offers are the page's resources, by its own URI. Each is also in the places that it claims.
-	offers   map[string]*Offer
-	retitled bool // it is in Catalog.retitled
+	window  int  // the number of its window, or 0 as long as that is not known
 	// where and meta are what locate has made of the above, for all offers; "" until needed.
 	where string
 	meta  []byte
@@ -91,7 +91,7 @@ type Page struct {
 
 // NewPage returns a page that is Silent. Attach shows it to the catalog.
 func (c *Catalog) NewPage(info PageInfo, attached any) Page {
-	return Page{PageInfo: info, Attached: attached, catalog: c, offers: map[string]*Offer{}}
+	return Page{PageInfo: info, Attached: attached, catalog: c, Offers: map[string]*Offer{}}
 }
 
 // Attach notes a page that has offered nothing yet.
@@ -107,7 +107,7 @@ func (c *Catalog) Arrive(p *Page, keys []string) {
 	p.window = c.windowOf(p)
 	c.pages[p] = true
 	c.arrivals++
-	p.order = c.arrivals
+	p.Order = c.arrivals
 	c.enterTab(p, keys)
 	c.mergeTarget(p)
 	c.focusAwaited(p)
@@ -122,7 +122,7 @@ func (c *Catalog) Leave(p *Page, life Life) {
 
 // Yield lets what has come in place of a page that is Reloading already have its keys.
 func (c *Catalog) Yield(p *Page) {
-	for _, o := range p.offers {
+	for _, o := range p.Offers {
 		if o.isReplaced() {
 			c.retire(o)
 		}
@@ -133,10 +133,10 @@ func (c *Catalog) Yield(p *Page) {
 
 // Remove takes a page that is Gone out of the catalog.
 func (c *Catalog) Remove(p *Page) {
-	for _, o := range p.offers {
+	for _, o := range p.Offers {
 		c.removeClaims(o)
 	}
-	p.offers = map[string]*Offer{}
+	p.Offers = map[string]*Offer{}
 	c.invalidateShown(p)
 	delete(c.pages, p)
 	c.leaveTab(p)
@@ -163,45 +163,17 @@ func (c *Catalog) Attached() iter.Seq[*Page] {
 // Life is the page's state.
 func (p *Page) Life() Life { return p.life }
 
-// Order is greater for a page that arrived later.
-func (p *Page) Order() int { return p.order }
-
-// InTab is the page's tab. The page must have arrived.
-func (p *Page) InTab() *Tab { return p.tab }
-
 // IsIn reports whether the page's tab has a key.
 func (p *Page) IsIn(key string) bool {
-	return p.Tab == key || p.tab != nil && p.tab == p.catalog.tabs.byKey[key]
+	return p.Tab == key || p.InTab != nil && p.InTab == p.catalog.tabs.byKey[key]
 }
 
 // Segment is the part of a tab's path that tells the page's URIs from those of other tabs and frames.
-func (p *Page) Segment() string { return taburi.Segment(p.tab.number, p.Frame) }
-
-// Offers are the number of the page's offers.
-func (p *Page) Offers() int { return len(p.offers) }
-
-// Offered are the page's resources, by its own URI, as it describes them.
-func (p *Page) Offered() iter.Seq2[string, bridge.Resource] {
-	return func(yield func(string, bridge.Resource) bool) {
-		for uri, o := range p.offers {
-			if !yield(uri, o.resource) {
-				return
-			}
-		}
-	}
-}
-
-// Offer is the page's offer of a URI.
-func (p *Page) Offer(uri string) (r bridge.Resource, ok bool) {
-	if o := p.offers[uri]; o != nil {
-		return o.resource, true
-	}
-	return r, false
-}
+func (p *Page) Segment() string { return taburi.Segment(p.InTab.Number, p.Frame) }
 
 // Listed yields the listed URIs that lead to the page, and no templates.
 func (p *Page) Listed(yield func(uri string) bool) {
-	for _, o := range p.offers {
+	for _, o := range p.Offers {
 		for _, at := range o.places {
 			e := p.catalog.entries[at.key]
 			if e != nil && e.Page == p && !e.Resource.Unlisted && !strings.Contains(at.key, "{") && !yield(at.key) {
@@ -272,8 +244,8 @@ func (c *Catalog) Join(p *Page, info *PageInfo) {
 	if p.life != Here {
 		return
 	}
-	c.mergeTabs(info.Tab, p.tab)
-	c.addKey(p.tab, info.Tab)
+	c.mergeTabs(info.Tab, p.InTab)
+	c.addKey(p.InTab, info.Tab)
 	c.focusAwaited(p)
 	p.window = cmp.Or(p.window, c.windowOf(p))
 	c.reprofile(p)
@@ -301,7 +273,7 @@ func (c *Catalog) windowOf(p *Page) int {
 
 // Whereabouts is a text for people: the page's tab and, if known, its window, browser and profile.
 func (p *Page) Whereabouts() string {
-	where := "tab " + strconv.Itoa(p.tab.number)
+	where := "tab " + strconv.Itoa(p.InTab.Number)
 	if p.window > 0 {
 		where += " in window " + strconv.Itoa(p.window)
 	}
@@ -317,7 +289,7 @@ func (p *Page) Whereabouts() string {
 // Locate is the number and the whereabouts of a tab, which may have no page.
 func (c *Catalog) Locate(info PageInfo) (number int, whereabouts string) {
 	p := c.NewPage(info, nil)
-	p.tab = &Tab{number: c.numberOf(info.Tab)}
+	p.InTab = &Tab{Number: c.numberOf(info.Tab)}
 	p.window = c.windowOf(&p)
-	return p.tab.number, p.Whereabouts()
+	return p.InTab.Number, p.Whereabouts()
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
 )
@@ -12,24 +13,18 @@ import (
 // firstFocus is below every focus at this gateway, and above all ranks of earlier gateways.
 const firstFocus = 1 << 20
 
-// A Tab has a number, by which agents tell it from others.
+// A Tab is a tab of a browser. Only the catalog changes its fields.
 type Tab struct {
-	key    string // of its first document; each way of its documents has one in numbering.byKey
-	number int
-	// focused is greater for a later focus. Ranks of earlier gateways are below firstFocus: above 0 for a tab that was
-	// focused there, negative for one that was only listed there. Only Focus, mergeTabs and Restore change it.
-	focused int
-	pages   map[*Page]bool // that are Here or Reloading; never empty
+	// Key is that of its first document, and Number is how agents tell it from others. Both stay the
+	// same for the tab's life, and no other tab ever gets the number. Each way of its documents has a
+	// key in numbering.byKey.
+	Key    string
+	Number int
+	// Rank is greater for a tab that was focused later. Ranks of earlier gateways are below
+	// firstFocus: above 0 for a tab that was focused there, negative for one that was only listed.
+	Rank  int
+	pages map[*Page]bool // that are Here or Reloading; never empty
 }
-
-// Key is the key of the tab's first document. It stays the same for the tab's life.
-func (t *Tab) Key() string { return t.key }
-
-// Number is the same for the tab's life, and no other tab ever gets it.
-func (t *Tab) Number() int { return t.number }
-
-// Rank is greater for a tab that was focused later.
-func (t *Tab) Rank() int { return t.focused }
 
 // numbering has the tabs, their numbers and their order.
 type numbering struct {
@@ -39,27 +34,27 @@ type numbering struct {
 	numbers map[string]int
 	last    int
 
-	// focuses is Tab.focused of the tab that was focused last, and focusedAt when that was, as far as
+	// focuses is Tab.Rank of the tab that was focused last, and focusedAt when that was, as far as
 	// pages give the time. focusNext is the key of a tab that was focused before it had a page; "" for none.
 	focuses   int
 	focusedAt bridge.Time
 	focusNext string
 
-	// ranks are the values of Tab.focused at an earlier gateway, for tabs that are not back yet, by number. ordered says
+	// ranks are the values of Tab.Rank at an earlier gateway, for tabs that are not back yet, by number. ordered says
 	// that Restore has set them, from a gateway whose last focus was at orderedAt. awaited is set while they may come back.
 	ranks     map[int]int
 	ordered   bool
 	orderedAt int64
 	awaited   bool
 
-	version version // of Tabs
+	version atomic.Uint64 // counts changes of Numbers; read without the lock
 }
 
 // Tab is the tab with a key, or nil if it has no page.
 func (c *Catalog) Tab(key string) *Tab { return c.tabs.byKey[key] }
 
-// InTab are the pages of the tab with a key.
-func (c *Catalog) InTab(key string) iter.Seq[*Page] {
+// PagesIn are the pages of the tab with a key.
+func (c *Catalog) PagesIn(key string) iter.Seq[*Page] {
 	if t := c.tabs.byKey[key]; t != nil {
 		return maps.Keys(t.pages)
 	}
@@ -78,18 +73,18 @@ func (c *Catalog) enterTab(p *Page, keys []string) {
 	if t == nil {
 		number := c.numberOf(p.Tab)
 		for _, known := range n.byKey {
-			if known.number == number {
+			if known.Number == number {
 				t = known // an earlier gateway has known it by this key too
 			}
 		}
 		if t == nil {
-			t = &Tab{key: p.Tab, number: number, pages: map[*Page]bool{}, focused: n.ranks[number]}
+			t = &Tab{Key: p.Tab, Number: number, pages: map[*Page]bool{}, Rank: n.ranks[number]}
 			delete(n.ranks, number)
 		}
-		n.version.changed()
+		n.version.Add(1)
 		n.byKey[p.Tab] = t
 	}
-	p.tab = t
+	p.InTab = t
 	t.pages[p] = true
 	for _, key := range keys {
 		c.addKey(t, key)
@@ -98,10 +93,10 @@ func (c *Catalog) enterTab(p *Page, keys []string) {
 
 // leaveTab takes a page out of its tab. A tab without pages is forgotten, but for its number.
 func (c *Catalog) leaveTab(p *Page) {
-	delete(p.tab.pages, p)
-	if len(p.tab.pages) == 0 {
-		c.forget(p.tab)
-		c.tabs.version.changed()
+	delete(p.InTab.pages, p)
+	if len(p.InTab.pages) == 0 {
+		c.forget(p.InTab)
+		c.tabs.version.Add(1)
 	}
 }
 
@@ -113,8 +108,8 @@ func (c *Catalog) forget(t *Tab) {
 func (c *Catalog) addKey(t *Tab, key string) {
 	if n := &c.tabs; n.byKey[key] == nil {
 		delete(n.ranks, n.numbers[key])
-		n.byKey[key], n.numbers[key] = t, t.number
-		n.version.changed()
+		n.byKey[key], n.numbers[key] = t, t.Number
+		n.version.Add(1)
 		n.trim()
 	}
 }
@@ -125,7 +120,7 @@ func (c *Catalog) numberOf(key string) int {
 	if n.numbers[key] == 0 {
 		n.last++
 		n.numbers[key] = n.last
-		n.version.changed()
+		n.version.Add(1)
 		n.trim()
 	}
 	return n.numbers[key]
@@ -170,15 +165,15 @@ func (c *Catalog) mergeTabs(key string, t *Tab) {
 	}
 	c.forget(from)
 	for p := range from.pages {
-		p.tab, t.pages[p] = t, true
-		for _, o := range p.offers {
+		p.InTab, t.pages[p] = t, true
+		for _, o := range p.Offers {
 			c.removeClaims(o)
 			o.segment = p.Segment()
 			c.addClaims(o)
 		}
 		c.Redescribe(p)
 	}
-	if from.focused == c.tabs.focuses {
+	if from.Rank == c.tabs.focuses {
 		c.focus(t)
 	}
 }
@@ -196,10 +191,10 @@ func (c *Catalog) mergeTarget(p *Page) {
 			}
 		}
 		c.mergeTabs(p.Tab, other)
-		c.mergeTabs(key, p.tab)
+		c.mergeTabs(key, p.InTab)
 	}
-	c.addKey(p.tab, p.Tab)
-	c.addKey(p.tab, key)
+	c.addKey(p.InTab, p.Tab)
+	c.addKey(p.InTab, key)
 	c.focusAwaited(p)
 }
 
@@ -240,22 +235,22 @@ func (c *Catalog) focusAwaited(p *Page) {
 func (c *Catalog) FocusAwaited() string { return c.tabs.focusNext }
 
 // LastFocused reports whether a tab was focused last.
-func (c *Catalog) LastFocused(t *Tab) bool { return t.focused == c.tabs.focuses }
+func (c *Catalog) LastFocused(t *Tab) bool { return t.Rank == c.tabs.focuses }
 
 // focus makes a tab the one that was focused last.
 func (c *Catalog) focus(t *Tab) {
-	if n := &c.tabs; t.focused != n.focuses {
+	if n := &c.tabs; t.Rank != n.focuses {
 		n.focuses++
-		t.focused = n.focuses
-		n.version.changed()
+		t.Rank = n.focuses
+		n.version.Add(1)
 		c.reorderTab(t)
 	}
 }
 
-// reorderTab brings the places in line with a change of Tab.focused.
+// reorderTab brings the places in line with a change of Tab.Rank.
 func (c *Catalog) reorderTab(t *Tab) {
 	for p := range t.pages {
-		for _, o := range p.offers {
+		for _, o := range p.Offers {
 			for _, at := range o.places {
 				c.reorderPlace(at, t)
 			}
@@ -270,10 +265,10 @@ func (c *Catalog) reorderPlace(at *place, t *Tab) {
 	first := at.offers[0]
 	var moved []*Offer
 	at.offers = slices.DeleteFunc(at.offers, func(o *Offer) bool {
-		if o.page.tab == t {
+		if o.Page.InTab == t {
 			moved = append(moved, o)
 		}
-		return o.page.tab == t
+		return o.Page.InTab == t
 	})
 	for _, o := range moved {
 		at.insert(o)

@@ -30,25 +30,25 @@ func Shorten(text string, bytes int) string {
 func (o *Offer) shown() bridge.Resource {
 	if !o.described {
 		o.described = true
-		o.page.catalog.described++
+		o.Page.catalog.described++
 		o.describe()
 	}
-	r := o.resource
+	r := o.Resource
 	r.Title, r.Meta = o.title, o.meta
 	return r
 }
 
 func (o *Offer) describe() {
-	p := o.page
+	p := o.Page
 	p.locate()
 	// The list has a long name only once. Otherwise 16 MiB of an origin's descriptors would be 32 in it and its copies.
 	o.words = o.titled()
 	o.title = Shorten(o.words, MaxTitle) + p.where
-	if SaysOffered(o.resource.Name) {
-		o.resource.Name = notOffered
+	if SaysOffered(o.Resource.Name) {
+		o.Resource.Name = notOffered
 	}
-	if o.meta = p.meta; len(o.resource.Meta) > 0 {
-		o.meta = withMeta(o.resource.Meta, p.tabMeta())
+	if o.meta = p.meta; len(o.Resource.Meta) > 0 {
+		o.meta = withMeta(o.Resource.Meta, p.tabMeta())
 	}
 }
 
@@ -67,42 +67,17 @@ func (p *Page) locate() {
 }
 
 func (p *Page) tabMeta() map[string]any {
-	return map[string]any{metaTab: p.tab.number, metaKey: p.tab.key, metaSegment: p.Segment()}
+	return map[string]any{metaTab: p.InTab.Number, metaKey: p.InTab.Key, metaSegment: p.Segment()}
 }
 
 // Redescribe updates the title and _meta of all offers of a page.
 func (c *Catalog) Redescribe(p *Page) {
 	p.where = ""
-	for _, o := range p.offers {
+	for _, o := range p.Offers {
 		o.described = false
 		c.invalidateOwned(o)
 	}
 	c.updateEntries()
-}
-
-// Retitled notes that a page has another title, which Redescribe is to tell, and reports whether the
-// page is the first one to wait for that.
-func (c *Catalog) Retitled(p *Page) (first bool) {
-	if p.life == Silent || p.retitled {
-		return false
-	}
-	p.retitled = true
-	c.retitled = append(c.retitled, p)
-	return len(c.retitled) == 1
-}
-
-// TakeRetitled returns the pages for which Retitled was called since.
-func (c *Catalog) TakeRetitled() (pages []*Page) {
-	pages, c.retitled = c.retitled, nil
-	return pages
-}
-
-// AnnounceTitle tells of the new title of a page that TakeRetitled has returned.
-func (c *Catalog) AnnounceTitle(p *Page) {
-	p.retitled = false
-	if p.life != Gone {
-		c.Redescribe(p)
-	}
 }
 
 // Caption is the page's title, for people, in at most 80 characters.
@@ -139,13 +114,13 @@ func withMeta(meta []byte, more map[string]any) []byte {
 
 // titled is the title of an offer, without its page. A page's may not say that the user offers it.
 func (o *Offer) titled() string {
-	uri, title := o.resource.URI, cmp.Or(o.resource.Title, o.resource.Name)
-	switch part, isPart := strings.CutPrefix(uri, o.page.Origin+PartsPath); {
-	case o.page.Shown && isPart:
+	uri, title := o.Resource.URI, cmp.Or(o.Resource.Title, o.Resource.Name)
+	switch part, isPart := strings.CutPrefix(uri, o.Page.Origin+PartsPath); {
+	case o.Page.Shown && isPart:
 		return "A part of the page (offered by the user): " + part
-	case o.page.Shown:
+	case o.Page.Shown:
 		return "What the page shows (offered by the user)"
-	case SaysOffered(title + o.page.where):
+	case SaysOffered(title + o.Page.where):
 		return notOffered
 	}
 	return title
@@ -169,12 +144,12 @@ func onlyLetters(r rune) rune {
 // standsBack reports whether the page offers resources of its own, so that what it shows is not
 // listed.
 func (o *Offer) standsBack() bool {
-	p := o.page
-	if !p.Shown || o.base != p.Origin+ShownPath {
+	p := o.Page
+	if !p.Shown || o.Resource.URI != p.Origin+ShownPath {
 		return false
 	}
-	for q := range p.tab.pages {
-		if !q.Shown && q.Frame == p.Frame && q.Origin == p.Origin && len(q.offers) > 0 {
+	for q := range p.InTab.pages {
+		if !q.Shown && q.Frame == p.Frame && q.Origin == p.Origin && len(q.Offers) > 0 {
 			return true
 		}
 	}
@@ -184,12 +159,12 @@ func (o *Offer) standsBack() bool {
 // invalidateShown marks what a page shows as out of date, since that stands back once the page offers
 // something of its own.
 func (c *Catalog) invalidateShown(p *Page) {
-	if p.Shown || len(p.offers) > 1 {
+	if p.Shown || len(p.Offers) > 1 {
 		return
 	}
-	for q := range p.tab.pages {
+	for q := range p.InTab.pages {
 		if q.Shown {
-			for _, o := range q.offers {
+			for _, o := range q.Offers {
 				c.invalidateOwned(o)
 			}
 		}
