@@ -14,7 +14,7 @@
 //
 //	port.go                              what the host does with ports: Open, Receive, Close
 //	complete.go touch.go register.go     what the host says: answers, changes, what there is
-//	turn.go                              the frame of a call: what is due first, the host last
+//	enter.go                             the frame of a call: what is due first, the host last
 //	message.go                           finds the handler of a message
 //	read.go skills.go list.go tool.go subscribe.go consent.go events.go session.go   the handlers
 //	update.go listchanged.go             when an agent is told of a change
@@ -24,6 +24,6 @@
 //	host.go options.go errors.go codec.go descriptor.go   the contract with the host
 //
 // So a message goes down from Receive to its handler and to call.go, which queues the question;
-// drain in turn.go asks the host. The answer goes down from Complete to the handler's answer and to
+// drain in enter.go asks the host. The answer goes down from Complete to the handler's answer and to
 // send.go.
 package bridge

@@ -19,7 +19,7 @@ type Engine struct {
 
 	// now is the latest time that a host has given. enter alone moves it, and never back.
 	now Time
-	// queue has what the host is still to be called for. It is empty between two turns.
+	// queue has what the host is still to be called for. It is empty between two calls of the host.
 	queue queue
 	stats Stats
 
@@ -191,7 +191,7 @@ type call struct {
 	fresh    bool   // it is counted in Engine.fresh
 	deadline Time
 
-	waits []*wait // never empty between two turns; only a read may have several
+	waits []*wait // never empty between two calls of the host; only a read may have several
 
 	ages        *ages // its list
 	older, next *call // its neighbours there

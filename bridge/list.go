@@ -12,8 +12,8 @@ import (
 // takes 64 MiB from all its pages, which makes pages of 3 MiB.
 const maxPages = 24
 
-// A page is a page of a list that is being written.
-type page struct {
+// A listPage is one page of a list that is being written.
+type listPage struct {
 	text        wire.Text
 	first       int // where the entries begin in text
 	count       int
@@ -22,8 +22,8 @@ type page struct {
 
 // newPage begins a page after text. The whole list has the given number of entries, of that many
 // bytes together.
-func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
-	return &page{
+func (e *Engine) newPage(text wire.Text, entries, bytes int) *listPage {
+	return &listPage{
 		text: text, first: len(text),
 		size: max(e.opt.PageSize, entries/maxPages), bytes: max(e.opt.PageBytes, bytes/maxPages),
 	}
@@ -31,7 +31,7 @@ func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
 
 // add keeps the text with one more entry if it fits, and reports whether it does. The first entry
 // always fits.
-func (p *page) add(text wire.Text) bool {
+func (p *listPage) add(text wire.Text) bool {
 	if p.count > 0 && (p.count == p.size || len(text)-p.first > p.bytes) {
 		return false
 	}
@@ -41,7 +41,7 @@ func (p *page) add(text wire.Text) bool {
 }
 
 // put keeps the text with an entry that does not count.
-func (p *page) put(text wire.Text) { p.text, p.first = text, len(text) }
+func (p *listPage) put(text wire.Text) { p.text, p.first = text, len(text) }
 
 // cursorOf is the cursor of a request, or "".
 func cursorOf(r *request) (string, *wire.Error) {
