@@ -16,7 +16,6 @@
 package daemon
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -131,17 +130,18 @@ func removeStartLock(dir *userdir.Dir) {
 	}
 }
 
+// A daemon is the process that all agents of a user share.
 type daemon struct {
 	o      Options
 	l      *userdir.Listener
 	local  *inbox
-	linger *time.Timer
+	linger *time.Timer // calls idle; it is stopped while an agent needs a daemon that is not outdated
 
-	mu       sync.Mutex
-	retiring bool
-	outdated bool              // it retires as soon as Keeps allows it
-	agents   map[*beating]bool // true for agents that keep the daemon running
-	staying  int               // their number
+	mu       sync.Mutex // guards the fields below; Busy and Keeps are called without it
+	retiring bool       // set once: it takes no more agents, and does not listen
+	outdated bool       // set once: it retires as soon as Keeps allows it
+	// agents are those that were accepted and have not left; true for those that keep the daemon running.
+	agents map[*beating]bool
 }
 
 // retire sends all agents to the next daemon.
@@ -177,7 +177,7 @@ func (d *daemon) retires() bool {
 func (d *daemon) idle() {
 	busy, keeps := d.o.Busy(), d.keeps()
 	d.mu.Lock()
-	needed, outdated := d.staying > 0, d.outdated
+	needed, outdated := d.needed(), d.outdated
 	d.mu.Unlock()
 	switch {
 	case outdated && !keeps, !needed && !busy: // an agent that comes now starts another daemon
@@ -196,24 +196,30 @@ func (d *daemon) enter(b *beating, stays bool) bool {
 	if d.retiring {
 		return false
 	}
-	if d.agents[b] = stays; stays {
-		d.staying++
-		if !d.outdated {
-			d.linger.Stop()
-		}
+	if d.agents[b] = stays; stays && !d.outdated {
+		d.linger.Stop()
 	}
 	return true
+}
+
+// needed reports whether an agent keeps the daemon running. mu must be held.
+func (d *daemon) needed() bool {
+	for _, stays := range d.agents {
+		if stays {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *daemon) leave(b *beating) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.agents[b] {
-		if d.staying--; d.staying == 0 && d.o.Foreground == "" {
-			d.linger.Reset(Linger)
-		}
-	}
+	stayed := d.agents[b]
 	delete(d.agents, b)
+	if stayed && !d.needed() && d.o.Foreground == "" {
+		d.linger.Reset(Linger)
+	}
 }
 
 func (d *daemon) serve(c *Conn) {
@@ -401,7 +407,7 @@ func newInbox(addr net.Addr) *inbox {
 
 func (l *inbox) put(c *Conn) {
 	select {
-	case l.conns <- c.Buffered():
+	case l.conns <- c:
 	case <-l.closed:
 		c.Close()
 	}
@@ -422,14 +428,6 @@ func (l *inbox) Close() error {
 }
 
 func (l *inbox) Addr() net.Addr { return l.addr }
-
-// A buffered is a connection whose first bytes are in a reader's buffer.
-type buffered struct {
-	net.Conn
-	in *bufio.Reader
-}
-
-func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
 
 // Alone serves an agent in this process, as a daemon would over its socket, until the Conn is closed or ctx ends.
 func Alone(ctx context.Context, o Options, h Hello) *Conn {

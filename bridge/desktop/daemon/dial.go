@@ -41,7 +41,7 @@ const (
 	retireEvery = 5 * time.Millisecond
 )
 
-// A Conn is a connection between a client and a daemon.
+// A Conn is a connection between a client and a daemon. All reads go through In, whose buffer may have more than a hello.
 type Conn struct {
 	net.Conn
 	In     *bufio.Reader
@@ -51,8 +51,19 @@ type Conn struct {
 
 func newConn(c net.Conn) *Conn {
 	conn := &Conn{Conn: c}
-	conn.In = bufio.NewReaderSize(conn, 64<<10)
+	conn.In = bufio.NewReaderSize(heardReader{conn}, 64<<10)
 	return conn
+}
+
+func (c *Conn) Read(p []byte) (int, error) { return c.In.Read(p) }
+
+// A heardReader reads from the connection itself, and records that data has come.
+type heardReader struct{ *Conn }
+
+func (r heardReader) Read(p []byte) (n int, err error) {
+	n, err = r.Conn.Conn.Read(p)
+	r.heard.Store(true)
+	return n, err
 }
 
 // Messages returns the daemon's MCP messages, for a command, until the daemon retires (io.EOF) or hangs (ErrSilent).
@@ -84,16 +95,6 @@ func (m *messages) Read(p []byte) (int, error) {
 }
 
 func (m *messages) Close() error { return m.c.Close() }
-
-// Buffered returns the connection for a caller that does not use In.
-func (c *Conn) Buffered() net.Conn { return buffered{c.Conn, c.In} }
-
-// Read is for In. It records that data has come.
-func (c *Conn) Read(p []byte) (n int, err error) {
-	n, err = c.Conn.Read(p)
-	c.heard.Store(true)
-	return n, err
-}
 
 // CloseWrite ends the output. Answers to earlier messages still come.
 func (c *Conn) CloseWrite() error {

@@ -70,13 +70,12 @@ func Pipe(ctx context.Context, o PipeOptions) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := &pipe{o: o, cancel: cancel, journal: newJournal(), out: bufio.NewWriterSize(o.Out, 64<<10)}
+	p := &pipe{o: o, ctx: ctx, cancel: cancel, journal: newJournal(), out: bufio.NewWriterSize(o.Out, 64<<10)}
 	p.changed.L = &p.mu
 	go p.fromAgent()
 	go func() { cancel(p.run(ctx)) }()
 	<-ctx.Done()
 	p.mu.Lock()
-	p.over = true
 	p.changed.Broadcast()
 	for _, c := range []*Conn{p.c, p.next} {
 		if c != nil {
@@ -93,22 +92,24 @@ func Pipe(ctx context.Context, o PipeOptions) error {
 // errEnded is the cause of a pipe's end when the agent has ended.
 var errEnded = errors.New("the agent has ended")
 
+// A pipe has two parties that do not wait for each other: fromAgent, which reads the agent, and run, which serves it at
+// one daemon after the other. Between two daemons fromAgent waits, so that no line of the agent overtakes the replay.
 type pipe struct {
 	o      PipeOptions
+	ctx    context.Context // ends with the pipe
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex // guards the fields below; not held during a read or write
-	changed  sync.Cond  // signals a change of c, sending or over
-	c        *Conn      // receives the agent's lines; nil between two daemons
-	sending  bool       // a line of the agent is being written to a daemon
+	changed  sync.Cond  // signals a change of c or sending, and the end of ctx
+	c        *Conn      // receives the agent's lines; nil between two daemons, and before begin
+	sending  bool       // fromAgent writes a line to a daemon, without the lock
 	retired  *Conn      // gets no more of the agent's lines, or none if begin has not run for it
-	next     *Conn      // a daemon that was found while Alone served the agent
-	ended    bool       // the agent has closed its input
-	over     bool       // the pipe has ended
-	journal  *journal
-	handover []byte // what all agents share, for the next daemon
-	again    bool   // a daemon has had the hello
-	noticed  string // the last notice
+	next     *Conn      // a daemon that was found while Alone served the agent, until connect takes it
+	ended    bool       // set once: the agent has closed its input
+	journal  *journal   // has every line of the agent before a daemon gets it
+	handover []byte     // what all agents share, as a daemon has last said it; nil before that
+	again    bool       // set once: a daemon has had the hello
+	noticed  string     // the last notice; "" before that
 
 	outMu   sync.Mutex // guards out, and is held for whole lines
 	out     *bufio.Writer
@@ -138,10 +139,10 @@ func (p *pipe) fromAgent() {
 func (p *pipe) toDaemon(line []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.c == nil && !p.over {
+	for p.c == nil && p.ctx.Err() == nil {
 		p.changed.Wait()
 	}
-	if p.over {
+	if p.ctx.Err() != nil {
 		return false
 	}
 	if c := p.c; p.journal.fromAgent(line) {
@@ -300,7 +301,7 @@ func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 	default:
 	}
 	switch {
-	case p.over:
+	case p.ctx.Err() != nil:
 		c.Close()
 		return
 	case p.retired == c:

@@ -3,4 +3,7 @@
 //
 // The package connects the other packages. It decides which part informs which, and the order in which the parts end. A
 // part makes every decision that it can make alone. An agent's flags hold for that agent while it is connected.
+//
+// It never speaks MCP, and never looks into a page or a message. Each part has a lock of its own (process, attached,
+// launcher). A part calls the gateway with its lock held, and the gateway calls none of them.
 package serve

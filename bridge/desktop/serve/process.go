@@ -39,11 +39,12 @@ type process struct {
 	pages    func()        // begins to serve pages
 	begun    chan struct{} // closed by pages
 
-	mu        sync.Mutex      // guards debugging, and keeps pages from starting after stop
-	debugging int             // the number of agents with Flags.Debug
-	ctx       context.Context // of everything that this process runs
-	stop      context.CancelFunc
-	all       sync.WaitGroup
+	ctx  context.Context // of everything that this process runs
+	stop context.CancelFunc
+	all  sync.WaitGroup
+
+	mu        sync.Mutex // guards debugging
+	debugging int        // the number of agents with Flags.Debug
 }
 
 // secrets are the user's token and its file. The extension's secret is in a file next to it.
@@ -89,12 +90,10 @@ func newProcess(o Options, known secrets) *process {
 	p.launcher = &launcher{p: p}
 	p.handlers = newHandlers(g, o, known.token, known.extension)
 	p.port = &pagePort{addr: o.Hub, handler: p.handlers.handler(false), notice: g.Notice, log: o.Log}
-	p.pages = sync.OnceFunc(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.ctx.Err() == nil {
-			close(p.begun)
-			p.all.Go(func() { p.port.serve(p.ctx) })
+	p.pages = sync.OnceFunc(func() { close(p.begun) })
+	p.all.Go(func() {
+		if p.takesPages() {
+			p.port.serve(p.ctx)
 		}
 	})
 	return p
@@ -110,9 +109,7 @@ func (p *process) close() {
 	p.handlers.agents.Close(limited)
 	p.g.Close()
 	p.handlers.pages.Close()
-	p.mu.Lock()
 	p.stop()
-	p.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		p.attached.close()
@@ -138,7 +135,7 @@ func (p *process) options(started func()) daemon.Options {
 func (p *process) takesPages() bool {
 	select {
 	case <-p.begun:
-		return true
+		return p.ctx.Err() == nil
 	case <-p.ctx.Done():
 		return false
 	}
@@ -379,8 +376,7 @@ func Client(hub, version string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // the next request may be to another daemon
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, err := Connect(ctx, hub, version)
-			return c, err
+			return Connect(ctx, hub, version)
 		},
 	}}
 }
@@ -389,7 +385,7 @@ func Client(hub, version string) *http.Client {
 func Connect(ctx context.Context, hub, version string) (net.Conn, error) {
 	c, err := daemon.Dialer{Hub: hub}.Dial(ctx, daemon.Hello{Version: version, As: daemon.AsHTTP})
 	if err != nil {
-		return nil, err
+		return nil, err // no nil *Conn in a net.Conn
 	}
-	return c.Buffered(), nil
+	return c, nil
 }
