@@ -13,7 +13,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Calls of tools by one agent, one after the other, from its message to the answer. p50 is the median of one call.
+// Calls of tools by one agent, one after the other, from its message to the answer. p50 is the
+// median of one call.
 func BenchmarkCalls(b *testing.B) {
 	for _, c := range []struct {
 		tool, arguments string

@@ -15,13 +15,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// A page names the resources that one of its tools depends on. A call of an agent runs only if this gateway has given
-// the agent their present state. Otherwise it is refused, and the answer has that state, or what has changed. An agent
-// that this gateway has given nothing may know an older state from another session or an earlier gateway. So its first
-// call is refused too. The page decides by its own revisions, in the turn in which the tool would run. So every change
-// until then counts. An agent without a memory has no session, and is not refused.
+// A page names the resources that one of its tools depends on. A call of an agent runs only if this
+// gateway has given the agent their present state. Otherwise it is refused, and the answer has that
+// state, or what has changed. An agent that this gateway has given nothing may know an older state
+// from another session or an earlier gateway. So its first call is refused too. The page decides by
+// its own revisions, in the turn in which the tool would run. So every change until then counts. An
+// agent without a memory has no session, and is not refused.
 
-// maxTries bounds the tries of one call while the page reports changes but the contents stay the same.
+// maxTries bounds the tries of one call while the page reports changes but the contents stay the
+// same.
 const maxTries = 3
 
 // A condition is the version that an agent has seen of a resource on which a tool depends.
@@ -32,8 +34,8 @@ type condition struct {
 	hash  [32]byte
 }
 
-// conditions returns a tool's conditions for an agent. unsure are the URIs whose revisions cannot be compared: the
-// agent was given none of their contents, or those of another document.
+// conditions returns a tool's conditions for an agent. unsure are the URIs whose revisions cannot
+// be compared: the agent was given none of their contents, or those of another document.
 func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, unsure []string) {
 	if m == nil || o.tool.Fresh == nil || o.tool.Fresh.OnStale == "tell" {
 		return nil, nil
@@ -49,9 +51,9 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 	return list, unsure
 }
 
-// knownAs is the URI under which an agent last saw a page's resource. If it has not seen it, it is the URI that leads to
-// the page. While the tab that owned the plain URI is absent, the tool with the plain name is this page's. So contents
-// seen under the plain URI count too.
+// knownAs is the URI under which an agent last saw a page's resource. If it has not seen it, it is
+// the URI that leads to the page. While the tab that owned the plain URI is absent, the tool with
+// the plain name is this page's. So contents seen under the plain URI count too.
 func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
 	latest := int64(-1)
 	for _, uri := range []string{own, taburi.Of(own, o.page.Segment())} {
@@ -76,8 +78,8 @@ func (g *Gateway) leadsTo(p *Page, uri string) string {
 	return taburi.Of(uri, p.Segment())
 }
 
-// runTool makes a page run its tool, and answers. It does not if the agent does not know the present state of a resource
-// on which the tool depends.
+// runTool makes a page run its tool, and answers. It does not if the agent does not know the
+// present state of a resource on which the tool depends.
 func (g *Gateway) runTool(ctx context.Context, c *toolCall, o toolOffer, args []byte) {
 	looked := false // at the resources whose revisions cannot be compared
 	for tries := 1; ; tries++ {
@@ -108,16 +110,18 @@ func (g *Gateway) runTool(ctx context.Context, c *toolCall, o toolOffer, args []
 	}
 }
 
-// lookStale looks at resources of which the agent may not know the present state. It returns those of which it does not,
-// and what it has found. Some pages report a change while the contents are the same: then the tool may run after all.
-func (g *Gateway) lookStale(ctx context.Context, c *toolCall, o toolOffer, uris []string) (changed []string,
-	found map[string]*live.Look) {
+// lookStale looks at resources of which the agent may not know the present state. It returns those
+// of which it does not, and what it has found. Some pages report a change while the contents are
+// the same: then the tool may run after all.
+func (g *Gateway) lookStale(ctx context.Context, c *toolCall, o toolOffer, uris []string) (
+	changed []string, found map[string]*live.Look) {
 	names := map[string]string{} // by the name that leads to this page
 	for _, uri := range uris {
 		names[g.leadsTo(o.page, uri)] = uri
 	}
 	found = map[string]*live.Look{}
-	for at, l := range g.tools.own.Look(ctx, c, slices.Collect(maps.Keys(names)), g.opt.ReadTimeout) {
+	ask := slices.Collect(maps.Keys(names))
+	for at, l := range g.tools.own.Look(ctx, c, ask, g.opt.ReadTimeout) {
 		found[names[at]] = l
 	}
 	m := c.Memory()
@@ -141,8 +145,8 @@ func (g *Gateway) lookStale(ctx context.Context, c *toolCall, o toolOffer, uris 
 // refusedHead bounds the sentence of a refusal, in bytes.
 const refusedHead = 400
 
-// refuse answers a call with the present state, or with what has changed, without running the tool. From then on the
-// agent knows this state.
+// refuse answers a call with the present state, or with what has changed, without running the tool.
+// From then on the agent knows this state.
 func (g *Gateway) refuse(ctx context.Context, c *toolCall, o toolOffer, changed []string,
 	found map[string]*live.Look) {
 	m := c.Memory()

@@ -754,6 +754,37 @@ func TestClosedGateway(t *testing.T) {
 	}
 }
 
+// Close returns when no goroutine of a call can use the gateway any more.
+func TestCloseWaitsForCalls(t *testing.T) {
+	g := newGateway(t, Options{})
+	c := g.newToolCall(&call{id: 1 << 30, agent: connect(t, g, AgentOptions{})})
+	ended := make(chan bool, 1)
+	returned := false // the lock guards it
+	g.locked(func() {
+		g.calls[c.id] = c.call
+		c.start(func(ctx context.Context) {
+			c.Without(func() { <-ctx.Done() })
+			returned = true
+		})
+	})()
+	go func() {
+		g.Close()
+		defer g.lock()()
+		ended <- returned
+	}()
+	testkit.Eventually(t, "it is closed", func() bool {
+		_, err := g.Connect("test")
+		return err == ErrClosed
+	})
+	if len(ended) > 0 {
+		t.Error("Close has not waited")
+	}
+	g.locked(func() { (*host)(g).End(c.id) })()
+	if !testkit.Receive(t, "Close returns", ended) {
+		t.Error("a call goes on after Close")
+	}
+}
+
 // A page may go before its result has been checked. The tool has run, so the agent gets the result, as text
 // that says so.
 func TestPageThatGoesBeforeItsResultIsChecked(t *testing.T) {

@@ -9,17 +9,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// look reads a URI at its page, and counts its changes from then on. It returns the route to the page too, if that was
-// read, and no look if ctx has ended before the page has answered. The pass is asked when the page is known, and again
-// when it has answered.
-func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) (*live.Look, *route) {
+// look reads a URI at its page, and counts its changes from then on. It returns the route to the
+// page too, if that was read, and no look if ctx has ended before the page has answered. The pass
+// is asked when the page is known, and again when it has answered.
+func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) (*live.Look,
+	*route) {
 	failed, ok := calls.Await(ctx, t, func(done func(map[string]string)) {
 		g.books.Track([]string{uri}, done)
 	})
 	if !ok {
 		return nil, nil
 	}
-	revision := g.books.Revision(uri) // before the read: a change during the read counts as new
+	// It is of before the read, so a change during the read counts as new.
+	revision := g.books.Revision(uri)
 	asked, err := g.engine.Resolve(uri)
 	r := g.catalog.Entry(asked.Key)
 	route := p.Resolve(uri)
@@ -55,10 +57,12 @@ func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) 
 	return g.lookAt(uri, revision, route.Page(), answer), route
 }
 
-// lookAt evaluates a page's answer. Different contents at one revision are a change that the page did not report.
+// lookAt evaluates a page's answer. Different contents at one revision are a change that the page
+// did not report.
 func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Look {
 	if r.failure != "" {
-		return &live.Look{URI: uri, Why: cmp.Or(r.detail, "the page could not be read, and its console has the cause")}
+		return &live.Look{URI: uri,
+			Why: cmp.Or(r.detail, "the page could not be read, and its console has the cause")}
 	}
 	l := live.NewLook(uri, r.contents, r.parts)
 	l.Epoch, l.Count = p.epoch, r.revision
@@ -66,8 +70,8 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 	return l
 }
 
-// View reads a URI at its page for a person. Its changes are counted for a while. If Revision then returns another
-// number than View did, the URI may read differently.
+// View reads a URI at its page for a person. Its changes are counted for a while. If Revision then
+// returns another number than View did, the URI may read differently.
 func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()

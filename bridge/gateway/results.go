@@ -7,13 +7,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// A page's tool result is what the gate has made of it, with three changes. Some programs show their model content,
-// others structuredContent: without an output schema both become text. A result with text that the page did not write
-// is marked at its end, so that the last word on it is ours. A reminder of changes follows.
+// A page's tool result is what the gate has made of it, with three changes. Some programs show
+// their model content, others structuredContent: without an output schema both become text. A
+// result with text that the page did not write is marked at its end, so that the last word on it is
+// ours. A reminder of changes follows.
 
-// unfit follows a result that is marked as an error for clients' sake. Both official TypeScript clients throw away a
-// result without the structuredContent that its tool's outputSchema promises, unless it is an error. The agent would not
-// know that the tool has run.
+// unfit follows a result that is marked as an error for clients' sake. Both official TypeScript
+// clients throw away a result without the structuredContent that its tool's outputSchema promises,
+// unless it is an error. The agent would not know that the tool has run.
 const unfit = "[The tool has run, and this is its result. It is marked as an error only because its structuredContent " +
 	"is not known to fit the tool's outputSchema.]"
 
@@ -62,8 +63,8 @@ func (g *Gateway) completeTool(ctx context.Context, c *toolCall, o toolOffer, r 
 	}
 }
 
-// olderFor notes, when a page's tool is called, the URIs at its origin of which the agent has an older state. URIs on
-// which the tool depends count even if the agent was told of the change.
+// olderFor notes, when a page's tool is called, the URIs at its origin of which the agent has an
+// older state. URIs on which the tool depends count even if the agent was told of the change.
 func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	m, origin := c.Memory(), o.origin()
 	if m == nil {

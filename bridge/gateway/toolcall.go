@@ -17,14 +17,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A toolCall is a call of one of our tools or a page's, or a hook's request. Its goroutine has the lock, except in those
-// methods of the call that take a context, and of its Turn: there it waits without.
+// A toolCall is a call of one of our tools or a page's, or a hook's request. Its goroutine has the
+// lock, except in those methods of the call that take a context, and of its Turn: there it waits
+// without.
 type toolCall struct {
 	*call
 	*calls.Turn
 	g     *Gateway
 	used  map[*Page]*route // to pages whose contents the answer may have
-	older map[string]bool  // URIs of which the agent had an older state when it called a page's tool
+	older map[string]bool  // URIs of which the agent had an older state when it called
 
 	// Of a page's tool.
 	name      string    // by which agents know it: only this one stands in our words
@@ -40,8 +41,9 @@ func (g *Gateway) newToolCall(c *call) *toolCall {
 	return &toolCall{call: c, g: g, used: map[*Page]*route{}}
 }
 
-// start runs a call of a tool in a goroutine of its own. The call's end withdraws it from the page in the same step, so
-// that a page which asks later does not start it. Then the goroutine's context has ended.
+// start runs a call of a tool in a goroutine of its own. The call's end withdraws it from the page
+// in the same step, so that a page which asks later does not start it. Then the goroutine's context
+// has ended.
 func (c *toolCall) start(run func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = func() {
@@ -91,7 +93,8 @@ func (c *toolCall) look(ctx context.Context, t *calls.Turn, uri string) *live.Lo
 	return l
 }
 
-// apart has places for large pieces of work, such as the check of a result: one for each processor of a small machine.
+// apart has places for large pieces of work, such as the check of a result: one for each processor
+// of a small machine.
 var apart = quota.Room{Name: "apart", Places: 2}
 
 // Apart divides the places by origin, and those of an origin by the agent's program.
@@ -169,9 +172,9 @@ func (g *Gateway) noticed(c calls.Call) (sentences []string) {
 		}
 	}
 	if left > 0 {
-		sentences = append(sentences, fmt.Sprintf("%d tools of open pages are not listed, since a list has places for "+
-			"%d; the most, %d, are of %s. Each can be called by its name with _tabN behind it, N being its tab's "+
-			"number. Fewer open tabs make room.", left, maxTools, byOrigin[most], most))
+		sentences = append(sentences, fmt.Sprintf("%d tools of open pages are not listed, since a "+
+			"list has places for %d; the most, %d, are of %s. Each can be called by its name with _tabN "+
+			"behind it, N being its tab's number. Fewer open tabs make room.", left, maxTools, byOrigin[most], most))
 	}
 	sentences = append(sentences, g.allNotices()...)
 	return append(sentences, g.noticeOfTabs(c.(*toolCall).agent))

@@ -12,19 +12,20 @@ import (
 
 // A ToolRunner runs the tools of a page that has no page layer.
 type ToolRunner interface {
-	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. It calls started when
-	// the page reacts, which starts the tool unless cancel was called, and then done once, later, with the JSON text of
-	// what the tool gives, unless cancel is called before. gone says that the page went away before the result came.
+	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway.
+	// It calls started when the page reacts, which starts the tool unless cancel was called, and
+	// then done once, later, with the JSON text of what the tool gives, unless cancel is called
+	// before. gone says that the page went away before the result came.
 	RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func())
 	// Report shows a sentence on the page's console. It must not block, nor call the Gateway.
 	Report(sentence string)
-	// Look looks for the page layer, because a page of this origin has connected in another way, maybe this one. It must
-	// not block, nor call the Gateway.
+	// Look looks for the page layer, because a page of this origin has connected in another way,
+	// maybe this one. It must not block, nor call the Gateway.
 	Look()
 }
 
-// AttachTools takes on a page that has tools and no page layer. The caller sets them with SetTools. It fails with
-// ErrDenied or ErrClosed.
+// AttachTools takes on a page that has tools and no page layer. The caller sets them with SetTools.
+// It fails with ErrDenied or ErrClosed.
 func (g *Gateway) AttachTools(info PageInfo, runner ToolRunner) (*Page, error) {
 	return g.attach(info, func(p *Page) {
 		p.runner = runner
@@ -41,8 +42,8 @@ func (p *Page) SetTools(tools []bridge.Tool) error {
 	return p.setTools(tools)
 }
 
-// A run is a call of a page's tool. Once it has ended, the page does not start the tool: a page that got the call late
-// asks first, and one whose link has ended drops it.
+// A run is a call of a page's tool. Once it has ended, the page does not start the tool: a page
+// that got the call late asks first, and one whose link has ended drops it.
 type run struct {
 	page    *Page
 	name    string // the page's own
@@ -70,7 +71,8 @@ func (r *run) starts() {
 	r.page.setStill(false)
 }
 
-// end withdraws the call from the page. If there is no answer, it notes that the call may have begun.
+// end withdraws the call from the page. If there is no answer, it notes that the call may have
+// begun.
 func (r *run) end() {
 	if r.stop == nil {
 		return
@@ -88,11 +90,13 @@ func (r *run) end() {
 	}
 }
 
-// callTool makes a page run a tool, and returns its answer: none if ctx has ended before. The page's progress goes to the
-// agent. If one of the conditions has changed, the tool does not run and the reply's failure is link.Stale.
-func (p *Page) callTool(ctx context.Context, c *toolCall, name string, args []byte, unless []condition) reply {
-	r := &run{page: p, name: name, args: args, tells: p.link == nil || p.link.peer.Starts(), reacted: time.Now(),
-		wake: c.Wake}
+// callTool makes a page run a tool, and returns its answer: none if ctx has ended before. The
+// page's progress goes to the agent. If one of the conditions has changed, the tool does not run
+// and the reply's failure is link.Stale.
+func (p *Page) callTool(ctx context.Context, c *toolCall, name string, args []byte,
+	unless []condition) reply {
+	r := &run{page: p, name: name, args: args, tells: p.link == nil || p.link.peer.Starts(),
+		reacted: time.Now(), wake: c.Wake}
 	if c.run = r; p.link != nil {
 		r.stop = p.link.callTool(c, r, name, args, unless)
 	} else {
@@ -121,8 +125,9 @@ func callKey(name string, args []byte) [sha256.Size]byte {
 	return sha256.Sum256(append([]byte(name+"\x00"), args...))
 }
 
-// repeats reports whether a call is the same as one that may have begun, and that nobody waited for: an agent that tries
-// again must not cause a second effect unknowingly. The next such call is not.
+// repeats reports whether a call is the same as one that may have begun, and that nobody waited
+// for: an agent that tries again must not cause a second effect unknowingly. The next such call is
+// not.
 func (p *Page) repeats(o toolOffer, args []byte) bool {
 	if len(p.left) == 0 || o.tool.ReadOnly {
 		return false
@@ -141,8 +146,9 @@ func (p *Page) setStill(still bool) {
 	}
 }
 
-// report gives an agent progress, for as long as it waits, and returns the time until the next one. It notes that a page
-// stands still if that does not start a call for a while, and then ends the call.
+// report gives an agent progress, for as long as it waits, and returns the time until the next one.
+// It notes that a page stands still if that does not start a call for a while, and then ends the
+// call.
 func (c *toolCall) report() (next time.Duration) {
 	g, message := c.g, "waiting for the page"
 	r := c.run

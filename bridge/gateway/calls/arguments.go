@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// Decode decodes a tool's arguments, an object. into has a pointer for each argument: *string, *int64, **int64, *bool or
-// *[]string. Models write loosely, so each notation that can mean only one value is accepted: 4000.0, 4e3 and "4000" for
-// 4000, "true" for true, and for a list a single string, or the list's JSON in a string. null and blank text count as
-// absent. The error is for the model: it names the argument, and what it must be.
+// Decode decodes a tool's arguments, an object. into has a pointer for each argument: *string,
+// *int64, **int64, *bool or *[]string. Models write loosely, so each notation that can mean only
+// one value is accepted: 4000.0, 4e3 and "4000" for 4000, "true" for true, and for a list a single
+// string, or the list's JSON in a string. null and blank text count as absent. The error is for the
+// model: it names the argument, and what it must be.
 func Decode(tool string, args []byte, into map[string]any) error {
 	var given map[string]any
 	d := json.NewDecoder(bytes.NewReader(args))
@@ -30,7 +31,8 @@ func Decode(tool string, args []byte, into map[string]any) error {
 	return nil
 }
 
-// assign sets an argument, or returns what the argument must be. Without an argument of that name, to is nil.
+// assign sets an argument, or returns what the argument must be. Without an argument of that name,
+// to is nil.
 func assign(to, value any) (wanted string) {
 	text := "" // of a string, number or boolean
 	switch value.(type) {

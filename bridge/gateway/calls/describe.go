@@ -13,8 +13,8 @@ const (
 	Wait = "wait_for_page_update"
 )
 
-// Described are the descriptions of the tools. Some clients first show a model only the names, and some models see no
-// instructions, so each name and description stands alone. All results are text.
+// Described are the descriptions of the tools. Some clients first show a model only the names, and
+// some models see no instructions, so each name and description stands alone. All results are text.
 var Described = []*mcp.Tool{
 	{
 		Name: List,

@@ -85,8 +85,7 @@ func Example() {
 	tools.Run(context.Background(), agent, calls.Read, []byte(args+`}`))
 	p.text = `{"cups":2,"saucers":0,"note":"for the table in the garden"}`
 	tools.Run(context.Background(), agent, calls.Read, []byte(args+`,"since":1800000000000001}`))
-	// Output:
-	// {"revision":1800000000000001,"uri":"https://shop.example/cart"}
+	// Output: {"revision":1800000000000001,"uri":"https://shop.example/cart"}
 	// {"cups":1,"saucers":0,"note":"for the table in the garden"}
 	// {"revision":1800000000000002,"uri":"https://shop.example/cart","since":1800000000000001,"delta":"json-patch"}
 	// [{"op":"replace","path":"/cups","value":2}]

@@ -8,14 +8,16 @@ import (
 // maxGiven bounds the gifts, to about 150 KB for all agents without a memory.
 const maxGiven = 1024
 
-// given records the last gifts to agents without a memory. The gateway cannot distinguish these agents. So an agent has
-// a version only if it names a revision that was given with exactly these contents. The zero value is empty.
+// given records the last gifts to agents without a memory. The gateway cannot distinguish these
+// agents. So an agent has a version only if it names a revision that was given with exactly these
+// contents. The zero value is empty.
 type given struct {
 	hashes map[gift][32]byte // of the contents
 	order  []gift
 }
 
-// A gift is a part of a URI under a revision. It is a hash, since an agent can name parts of any length.
+// A gift is a part of a URI under a revision. It is a hash, since an agent can name parts of any
+// length.
 type gift [32]byte
 
 func giftOf(uri, part string, revision int64) gift {
@@ -45,7 +47,8 @@ func (g *given) again(uri string, revision, later int64) {
 	}
 }
 
-// has reports whether the contents with a hash, all or that part of them, were given under a revision.
+// has reports whether the contents with a hash, all or that part of them, were given under a
+// revision.
 func (g *given) has(uri, part string, revision int64, hash [32]byte) bool {
 	for _, part := range []string{"", part} {
 		if was, ok := g.hashes[giftOf(uri, part, revision)]; ok && was == hash {

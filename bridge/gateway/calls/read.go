@@ -11,10 +11,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// read_page_resource and wait_for_page_update return a resource, a part of it, or its changes, in pages.
+// read_page_resource and wait_for_page_update return a resource, a part of it, or its changes, in
+// pages.
 
 // read answers a call of read_page_resource.
-func (t *Tools) read(ctx context.Context, c Call, args []byte) {
+func (t *Tools) read(ctx context.Context, c Call, args []byte) answer {
 	var in struct {
 		URI, Pointer, Lines, Cursor string
 		Since                       *int64
@@ -25,18 +26,14 @@ func (t *Tools) read(ctx context.Context, c Call, args []byte) {
 	at, isCursor := live.ParseCursor(in.Cursor)
 	switch {
 	case err != nil:
-		t.fail(ctx, c, err.Error())
-		return
+		return failure(err.Error())
 	case in.URI == "":
-		t.fail(ctx, c, Read+": uri must be the URI of a resource")
-		return
+		return failure(Read + ": uri must be the URI of a resource")
 	case in.Cursor != "" && !isCursor:
-		t.fail(ctx, c, fmt.Sprintf("%s: cursor %.80q does not come from an earlier page of this text: leave it out", Read,
-			in.Cursor))
-		return
+		return failure(fmt.Sprintf("%s: cursor %.80q does not come from an earlier page of this "+
+			"text: leave it out", Read, in.Cursor))
 	case in.Pointer != "" && in.Lines != "":
-		t.fail(ctx, c, Read+": pointer is for JSON, and lines for text: give one of them")
-		return
+		return failure(Read + ": pointer is for JSON, and lines for text: give one of them")
 	}
 	w := live.Wish{URI: in.URI, Since: in.Since, Chars: t.PageChars}
 	if in.Chars > 0 {
@@ -51,81 +48,73 @@ func (t *Tools) read(ctx context.Context, c Call, args []byte) {
 	}
 	if isCursor {
 		w.At = at
-		if c.Sees(in.URI) && t.goOn(ctx, c, w) {
-			return
+		if c.Sees(in.URI) {
+			if a, ok := t.goOn(ctx, c, w); ok {
+				return a
+			}
 		}
 	}
 	l := t.look(ctx, c, []string{in.URI}, t.ReadTimeout)[in.URI]
-	why := ""
 	switch {
 	case ctx.Err() != nil:
-		return
+		return answer{}
 	case l == nil:
-		why = "its page has not answered for " + t.ReadTimeout.String()
-	default:
-		why = l.Why
+		return failure(in.URI + ": its page has not answered for " + t.ReadTimeout.String())
+	case l.Why != "":
+		return failure(in.URI + ": " + l.Why)
 	}
-	var h live.Head
-	var content []any
-	if why == "" {
-		h, content, why = t.grant(ctx, c, l, w)
+	h, content, why := t.grant(ctx, c, l, w)
+	if why != "" {
+		return failure(in.URI + ": " + why)
 	}
-	switch {
-	case ctx.Err() != nil:
-	case why != "":
-		t.fail(ctx, c, in.URI+": "+why)
-	default:
-		t.Respond(ctx, c, weborigin.Of(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
-	}
+	return answerOf(w, &h, content)
+}
+
+// answerOf is the answer that has what an agent wished.
+func answerOf(w live.Wish, h *live.Head, content []any) answer {
+	return answer{origin: weborigin.Of(w.URI), content: append([]any{live.AsJSON(h)}, content...)}
 }
 
 // goOn gives the next page of a text. It returns false if that text is no longer kept.
-func (t *Tools) goOn(ctx context.Context, c Call, w live.Wish) bool {
+func (t *Tools) goOn(ctx context.Context, c Call, w live.Wish) (a answer, ok bool) {
 	m := c.Memory()
 	if m == nil {
-		return false
+		return a, false
 	}
 	v, ok := m.At(w.URI, w.At.Revision)
 	if !ok || v.Gone {
-		return false
+		return a, false
 	}
 	text, err := live.PartOf(v.Text, w.Part)
 	if err != nil {
-		return false
+		return a, false
 	}
 	h := live.Head{Revision: v.Revision, URI: w.URI}
-	if w.At.Since == 0 {
-		t.Respond(ctx, c, weborigin.Of(w.URI), false, paged(&h, w, text)...)
-		return true
-	}
-	old, ok := m.At(w.URI, w.At.Since)
-	before, err := live.PartOf(old.Text, w.Part)
-	if !ok || old.Gone || err != nil {
-		return false
-	}
-	kind, difference := differ(ctx, c, w.URI, before, text)
-	if ctx.Err() == nil {
+	if w.At.Since != 0 {
+		old, ok := m.At(w.URI, w.At.Since)
+		before, err := live.PartOf(old.Text, w.Part)
+		if !ok || old.Gone || err != nil {
+			return a, false
+		}
+		var kind delta.Kind
+		kind, text = differ(ctx, c, w.URI, before, text)
 		h.Since, h.Delta = w.At.Since, string(kind)
-		t.Respond(ctx, c, weborigin.Of(w.URI), false, paged(&h, w, difference)...)
 	}
-	return true
+	content := live.Page(&h, w, text) // it changes h, which says how to continue
+	return answerOf(w, &h, content), true
 }
 
-// paged returns a head, which says how to continue, and a page of a text.
-func paged(h *live.Head, w live.Wish, text string) []any {
-	content := live.Page(h, w, text)
-	return append([]any{live.AsJSON(h)}, content...)
-}
-
-// grant answers an agent's wish from the current look, and notes that the agent has it. why is the reason why the wished
-// part does not exist.
-func (t *Tools) grant(ctx context.Context, c Call, l *live.Look, w live.Wish) (h live.Head, content []any, why string) {
+// grant answers an agent's wish from the current look, and notes that the agent has it. why is the
+// reason why the wished part does not exist.
+func (t *Tools) grant(ctx context.Context, c Call, l *live.Look, w live.Wish) (h live.Head,
+	content []any, why string) {
 	h = live.Head{Revision: t.revision(c, l, w.Part), URI: w.URI}
 	text, err := live.PartOf(l.Text, w.Part)
 	if err != nil {
 		return h, nil, err.Error()
 	}
-	if w.At.From > 0 && w.At.Revision != l.Revision && !t.given.has(w.URI, w.Part, w.At.Revision, l.Hash) {
+	if w.At.From > 0 && w.At.Revision != l.Revision &&
+		!t.given.has(w.URI, w.Part, w.At.Revision, l.Hash) {
 		h.Note = "it has changed since the page before: this is its beginning"
 		w.At = live.Cursor{}
 	}
@@ -153,10 +142,12 @@ func (t *Tools) grant(ctx context.Context, c Call, l *live.Look, w live.Wish) (h
 	return h, content, ""
 }
 
-// revision returns the revision for a part that an agent is given. For agents without a memory, a part has a revision
-// of its own: under the resource's revision it would look like the whole, which another agent may have.
+// revision returns the revision for a part that an agent is given. For agents without a memory, a
+// part has a revision of its own: under the resource's revision it would look like the whole, which
+// another agent may have.
 func (t *Tools) revision(c Call, l *live.Look, part string) int64 {
-	if part == "" || c.Memory() != nil || t.Revisions.Revision(l.URI) != l.Revision { // a change must have a later one
+	// A change must have a later revision.
+	if part == "" || c.Memory() != nil || t.Revisions.Revision(l.URI) != l.Revision {
 		return l.Revision
 	}
 	return t.Revisions.Advance()
@@ -176,8 +167,8 @@ type earlier struct {
 	revision int64
 }
 
-// before finds the agent's version of the wished part. For an agent without a memory, only gifts under the revision
-// that it names count.
+// before finds the agent's version of the wished part. For an agent without a memory, only gifts
+// under the revision that it names count.
 func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string) (earlier, has) {
 	if w.Since == nil || w.At.From > 0 {
 		return earlier{}, hasNothing
@@ -209,7 +200,8 @@ func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string)
 
 // differ makes a delta of a resource's texts. It compares large texts without the gateway's lock.
 func differ(ctx context.Context, c Call, uri, before, after string) (kind delta.Kind, text string) {
-	compare := func(context.Context) { kind, text = delta.Of(before, after) } // a delta has a budget
+	// A delta has a budget.
+	compare := func(context.Context) { kind, text = delta.Of(before, after) }
 	if len(before)+len(after) <= live.MaxInline {
 		compare(ctx)
 	} else {

@@ -11,21 +11,22 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// Only tool results reach every model. So each ends with a reminder of the changes since the agent read. This is a
-// channel into a model, and pages write the contents. So contents come only from the origin whose tool was called.
-// Other origins' changes appear by URI alone, and only for URIs that the agent has named. Each change is JSON on one
-// line, and all follow a tag that no page knows.
+// Only tool results reach every model. So each ends with a reminder of the changes since the agent
+// read. This is a channel into a model, and pages write the contents. So contents come only from
+// the origin whose tool was called. Other origins' changes appear by URI alone, and only for URIs
+// that the agent has named. Each change is JSON on one line, and all follow a tag that no page
+// knows.
 
 const (
 	// maxLooks bounds the URIs that are read for one reminder.
 	maxLooks = 4
-	// LookFor bounds the time of these reads. They take one or two milliseconds, and the model's next answer takes far
-	// longer than this limit.
+	// LookFor bounds the time of these reads. They take one or two milliseconds, and the model's
+	// next answer takes far longer than this limit.
 	LookFor = 250 * time.Millisecond
 )
 
-// Remind returns the reminder for the end of a call's result, or "" if there is none. origin is the origin of the page
-// that the call is about.
+// Remind returns the reminder for the end of a call's result, or "" if there is none. origin is the
+// origin of the page that the call is about.
 //
 // Why is a reminder behind a tag, and so short? A page's words end up in a model's context, beside
 // ours. So a result contains nothing of another origin except URIs that the agent has named,
@@ -35,7 +36,7 @@ const (
 func (t *Tools) Remind(ctx context.Context, c Call, origin string) (block string) {
 	m := c.Memory()
 	told, inline := c.Reminds()
-	if m == nil || !told {
+	if m == nil || !told || ctx.Err() != nil {
 		return ""
 	}
 	// A URI that the agent has read may lead to another profile now.
@@ -58,14 +59,16 @@ func (t *Tools) Remind(ctx context.Context, c Call, origin string) (block string
 }
 
 // Look reads several URIs. It returns those that could be read within a time.
-func (t *Tools) Look(ctx context.Context, c Call, uris []string, within time.Duration) map[string]*live.Look {
+func (t *Tools) Look(ctx context.Context, c Call, uris []string,
+	within time.Duration) map[string]*live.Look {
 	found := t.look(ctx, c, uris, within)
 	maps.DeleteFunc(found, func(_ string, l *live.Look) bool { return l.Why != "" })
 	return found
 }
 
 // look is Look, and also returns the URIs whose read failed, with Why.
-func (t *Tools) look(ctx context.Context, c Call, uris []string, within time.Duration) map[string]*live.Look {
+func (t *Tools) look(ctx context.Context, c Call, uris []string,
+	within time.Duration) map[string]*live.Look {
 	if len(uris) == 0 {
 		return nil
 	}

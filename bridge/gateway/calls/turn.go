@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// A Turn is a goroutine's use of the gateway's lock. The goroutine holds the lock, except while it is in a method of its
-// Turn: these let go of it, and take it again before they return. Whatever was true before such a wait must be asked
-// again after it. A call must first ask whether its context has ended, and then do nothing more.
+// A Turn is a goroutine's use of the gateway's lock. The goroutine holds the lock, except while it
+// is in a method of its Turn: these let go of it, and take it again before they return. Whatever
+// was true before such a wait must be asked again after it. A call must first ask whether its
+// context has ended, and then do nothing more.
 type Turn struct {
 	lock  sync.Locker
 	woken chan struct{} // has an element after Wake, until Until has looked
-	// lent is closed when the goroutine first lets go of a lock that Start has lent to it. It is nil after that, and for a
-	// goroutine that has taken the lock itself.
+	// lent is closed when the goroutine first lets go of a lock that Start has lent to it. It is
+	// nil after that, and for a goroutine that has taken the lock itself.
 	lent chan struct{}
 	// tick is called by Until whenever timer fires. Both are nil without Tick.
 	tick  func() (next time.Duration)
@@ -52,7 +53,8 @@ func (t *Turn) Without(f func()) {
 	f()
 }
 
-// Until waits until done reports true. It asks again after each Wake. It returns false if ctx has ended before.
+// Until waits until done reports true. It asks again after each Wake. It returns false if ctx has
+// ended before.
 func (t *Turn) Until(ctx context.Context, done func() bool) bool {
 	var ticks <-chan time.Time
 	if t.timer != nil {
@@ -88,8 +90,8 @@ func (t *Turn) Wake() {
 	}
 }
 
-// Tick makes Until call f, with the lock held, after a time, and then again after the time that f returns. With 0, f is
-// not called again.
+// Tick makes Until call f, with the lock held, after a time, and then again after the time that f
+// returns. With 0, f is not called again.
 func (t *Turn) Tick(after time.Duration, f func() (next time.Duration)) {
 	t.tick, t.timer = f, time.NewTimer(after)
 }
@@ -100,8 +102,8 @@ type Waiter interface {
 	Wake()
 }
 
-// Await starts what calls back once with the lock held, at once or later, and waits for that. It returns false if ctx has
-// ended before.
+// Await starts what calls back once with the lock held, at once or later, and waits for that. It
+// returns false if ctx has ended before.
 func Await[T any](ctx context.Context, w Waiter, start func(done func(T))) (given T, ok bool) {
 	start(func(v T) {
 		given, ok = v, true
@@ -111,7 +113,8 @@ func Await[T any](ctx context.Context, w Waiter, start func(done func(T))) (give
 	return given, ok
 }
 
-// Each runs f for each number below n, at the same time if there are several. It returns when all have returned.
+// Each runs f for each number below n, at the same time if there are several. It returns when all
+// have returned.
 func (t *Turn) Each(n int, f func(t *Turn, i int)) {
 	if n == 1 {
 		f(t, 0)
@@ -133,8 +136,9 @@ func (t *Turn) Each(n int, f func(t *Turn, i int)) {
 // A Starter starts calls: a goroutine for each.
 type Starter struct{ running sync.WaitGroup }
 
-// Start runs a call. The caller holds the lock, and lends it to the call's goroutine until that first waits, or has
-// returned. So calls begin in the order in which they were started, and a page gets an agent's calls in the agent's order.
+// Start runs a call. The caller holds the lock, and lends it to the call's goroutine until that
+// first waits, or has returned. So calls begin in the order in which they were started, and a page
+// gets an agent's calls in the agent's order.
 func (s *Starter) Start(lock sync.Locker, run func(*Turn)) {
 	t, lent := holding(lock), make(chan struct{})
 	t.lent = lent

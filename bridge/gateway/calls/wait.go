@@ -12,7 +12,8 @@ import (
 const (
 	// maxURIs bounds the resources of one wait.
 	maxURIs = 50
-	// maxGranted bounds the changed resources that a wait returns with contents. It only names the others.
+	// maxGranted bounds the changed resources that a wait returns with contents. It only names the
+	// others.
 	maxGranted = 5
 )
 
@@ -20,53 +21,59 @@ const (
 type waiting struct {
 	t     *Tools
 	c     Call
-	uris  []string
+	uris  []string // sorted
 	since *int64
-	from  int64            // for a resource that the agent was not given: only later revisions are changes
-	same  map[string]int64 // with since: the revisions at which resources read as the agent has them
-	// revoked means that the agent sees none of its URIs any more. stop ends its reads then.
+	// from is for a resource that the agent was not given: only later revisions are changes.
+	from int64
+	// same has, with since, the revisions at which resources read as the agent has them.
+	same map[string]int64
+	// revoked means that the agent sees none of its URIs any more. stop ends its reads then. revoke
+	// uses both, while the wait's own goroutine has no lock.
 	revoked bool
 	stop    func()
 }
 
 // wait answers a call of wait_for_page_update.
-func (t *Tools) wait(ctx context.Context, c Call, args []byte) {
+func (t *Tools) wait(ctx context.Context, c Call, args []byte) answer {
 	in := struct {
 		URIs    []string
 		Since   *int64
 		Timeout int64
 	}{Timeout: 20_000}
-	err := Decode(Wait, args, map[string]any{"uris": &in.URIs, "since": &in.Since, "timeout_ms": &in.Timeout})
+	err := Decode(Wait, args, map[string]any{"uris": &in.URIs, "since": &in.Since,
+		"timeout_ms": &in.Timeout})
 	if err == nil && len(in.URIs) > maxURIs {
 		err = fmt.Errorf("%s: uris has %d URIs; the limit is %d", Wait, len(in.URIs), maxURIs)
 	}
 	if err != nil {
-		t.fail(ctx, c, err.Error())
-		return
+		return failure(err.Error())
 	}
 	if len(in.URIs) == 0 {
 		if m := c.Memory(); m != nil {
 			in.URIs = slices.Sorted(m.URIs)
 		}
 		if len(in.URIs) == 0 {
-			t.fail(ctx, c, Wait+": name uris; without them it waits for what you have read, and that is nothing yet")
-			return
+			return failure(Wait + ": name uris; without them it waits for what you have read, and " +
+				"that is nothing yet")
 		}
 	}
 	slices.Sort(in.URIs)
 	first := in.URIs[0]
-	if in.URIs = slices.DeleteFunc(in.URIs, func(uri string) bool { return !c.Sees(uri) }); len(in.URIs) == 0 {
-		t.fail(ctx, c, first+": "+Unknown)
-		return
+	in.URIs = slices.DeleteFunc(in.URIs, func(uri string) bool { return !c.Sees(uri) })
+	if len(in.URIs) == 0 {
+		return failure(first + ": " + Unknown)
 	}
-	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since, same: map[string]int64{}}
-	w.run(ctx, time.Duration(min(max(in.Timeout, 0), 25_000))*time.Millisecond)
+	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
+		same: map[string]int64{}}
+	return w.run(ctx, time.Duration(min(max(in.Timeout, 0), 25_000))*time.Millisecond)
 }
 
-// run waits for a change, and answers. Some pages report a change that is none: then the wait goes on.
-func (w *waiting) run(ctx context.Context, timeout time.Duration) {
+// run waits for a change, and answers. Some pages report a change that is none: then the wait goes
+// on.
+func (w *waiting) run(ctx context.Context, timeout time.Duration) answer {
 	t, c := w.t, w.c
-	// The timeout begins before Track, so that a page that does not confirm its watch cannot make the wait longer.
+	// The timeout begins before Track, so that a page that does not confirm its watch cannot make
+	// the wait longer.
 	late, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
@@ -74,17 +81,19 @@ func (w *waiting) run(ctx context.Context, timeout time.Duration) {
 		if late.Err() != nil {
 			return 0
 		}
-		c.Progress(int(time.Since(began).Seconds()), int(timeout.Seconds()), "waiting for a page to change")
+		c.Progress(int(time.Since(began).Seconds()), int(timeout.Seconds()),
+			"waiting for a page to change")
 		return t.ProgressEvery
 	})
-	failed, tracked := Await(late, c, func(done func(map[string]string)) { t.Revisions.Track(w.uris, done) })
+	failed, tracked := Await(late, c, func(done func(failed map[string]string)) {
+		t.Revisions.Track(w.uris, done)
+	})
 	if len(failed) == len(w.uris) {
-		t.fail(ctx, c, w.uris[0]+": "+failed[w.uris[0]])
-		return
+		return failure(w.uris[0] + ": " + failed[w.uris[0]])
 	}
 	w.from = t.Revisions.Clock()
 	if w.since != nil && !t.issues(c).Issued(*w.since) {
-		w.since = new(int64) // the agent was never given that revision, so it counts as having nothing
+		w.since = new(int64) // the agent was never given it, so it counts as having nothing
 	}
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -105,14 +114,12 @@ func (w *waiting) run(ctx context.Context, timeout time.Duration) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return
+			return answer{}
 		case w.revoked:
-			t.fail(ctx, c, w.uris[0]+": "+Gone)
-			return
+			return failure(w.uris[0] + ": " + Gone)
 		case len(changed) > 0 || late.Err() != nil:
 			cancel()
-			w.grant(ctx, h, changed, found)
-			return
+			return w.grant(ctx, h, changed, found)
 		}
 	}
 }
@@ -154,7 +161,8 @@ func (w *waiting) changed() (list []string) {
 // has reports whether the agent already has the contents. If so, it notes that they are current.
 func (w *waiting) has(l *live.Look) bool {
 	if m := w.c.Memory(); l != nil && m != nil {
-		if v, ok := m.Last(l.URI); ok && live.Same(v, l) && (w.since == nil || v.Revision <= *w.since) {
+		v, ok := m.Last(l.URI)
+		if ok && live.Same(v, l) && (w.since == nil || v.Revision <= *w.since) {
 			m.Renew(l.URI, l.Version(v.Part))
 			if w.since != nil {
 				w.same[l.URI] = l.Revision
@@ -166,7 +174,8 @@ func (w *waiting) has(l *live.Look) bool {
 }
 
 // grant gives the changed resources that could be read, while there is room.
-func (w *waiting) grant(ctx context.Context, h live.Head, changed []string, found map[string]*live.Look) {
+func (w *waiting) grant(ctx context.Context, h live.Head, changed []string,
+	found map[string]*live.Look) answer {
 	room := w.t.PageChars - ReminderChars
 	var heads []live.Head
 	var contents [][]any
@@ -174,9 +183,10 @@ func (w *waiting) grant(ctx context.Context, h live.Head, changed []string, foun
 		if found[uri] == nil || room < 1000 {
 			continue
 		}
-		one, content, _ := w.t.grant(ctx, w.c, found[uri], live.Wish{URI: uri, Since: w.since, Chars: room})
+		wish := live.Wish{URI: uri, Since: w.since, Chars: room}
+		one, content, _ := w.t.grant(ctx, w.c, found[uri], wish)
 		if ctx.Err() != nil {
-			return
+			return answer{}
 		}
 		heads, contents = append(heads, one), append(contents, content)
 		room -= len(live.Line(one))
@@ -186,11 +196,11 @@ func (w *waiting) grant(ctx context.Context, h live.Head, changed []string, foun
 			}
 		}
 	}
-	w.give(ctx, h, changed, heads, contents)
+	return w.give(h, changed, heads, contents)
 }
 
-// revision returns one revision for all awaited resources together. For an agent without a memory it is a new one: a
-// resource's own revision would claim that the agent was given that resource.
+// revision returns one revision for all awaited resources together. For an agent without a memory
+// it is a new one: a resource's own revision would claim that the agent was given that resource.
 func (w *waiting) revision() int64 {
 	if w.c.Memory() != nil {
 		return w.t.Revisions.Clock()
@@ -199,7 +209,7 @@ func (w *waiting) revision() int64 {
 }
 
 // give answers with the changes. If only one resource has changed, its head is the first line.
-func (w *waiting) give(ctx context.Context, h live.Head, changed []string, heads []live.Head, contents [][]any) {
+func (w *waiting) give(h live.Head, changed []string, heads []live.Head, contents [][]any) answer {
 	var content []any
 	if len(heads) == 1 && len(changed) == 1 {
 		revision := max(h.Revision, heads[0].Revision)
@@ -213,11 +223,11 @@ func (w *waiting) give(ctx context.Context, h live.Head, changed []string, heads
 			h.Note = "read the others with " + Read
 		}
 	}
-	w.answer(ctx, h, changed, heads, content)
+	return w.answer(h, changed, heads, content)
 }
 
-// answer completes the call, with changes or after the timeout.
-func (w *waiting) answer(ctx context.Context, h live.Head, changed []string, heads []live.Head, content []any) {
+// answer answers, with changes or after the timeout.
+func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, content []any) answer {
 	if h.Revision == 0 {
 		h.Revision = w.revision()
 	}
@@ -225,7 +235,8 @@ func (w *waiting) answer(ctx context.Context, h live.Head, changed []string, hea
 	if m := w.c.Memory(); m != nil {
 		for _, uri := range changed {
 			if !slices.ContainsFunc(heads, func(h live.Head) bool { return h.URI == uri }) {
-				m.Told(uri, w.t.Revisions.Revision(uri)) // with since, the next wait does not name it again
+				// With since, the next wait does not name it again.
+				m.Told(uri, w.t.Revisions.Revision(uri))
 			}
 		}
 	} else {
@@ -239,7 +250,7 @@ func (w *waiting) answer(ctx context.Context, h live.Head, changed []string, hea
 		}
 	}
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}
-	w.t.Respond(ctx, w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
+	return answer{content: append([]any{live.AsJSON(first)}, content...)}
 }
 
 // waited is the first line of a wait's result.

@@ -19,7 +19,8 @@ import (
 
 const cart = "https://shop.example/cart"
 
-// A desk is a page and its tools, with one call at a time. Its test runs in a bubble, with a clock of its own.
+// A desk is a page and its tools, with one call at a time. Its test runs in a bubble, with a clock
+// of its own.
 type desk struct {
 	call
 	lock  sync.Mutex
@@ -150,8 +151,8 @@ func testAWaitEndsWithTheChange(t *testing.T) {
 	}
 }
 
-// While the cart is read, the list changes, and another agent has read the cart differently. The cart then reads as
-// before, at a newer revision than that of the list's change.
+// While the cart is read, the list changes, and another agent has read the cart differently. The
+// cart then reads as before, at a newer revision than that of the list's change.
 func TestAWaitForTwo(t *testing.T) { synctest.Test(t, testAWaitForTwo) }
 
 func testAWaitForTwo(t *testing.T) {
@@ -174,8 +175,8 @@ func testAWaitForTwo(t *testing.T) {
 	}
 }
 
-// A revision covers all resources, but the agent has read the cart before the list. A cart that cannot be read is named
-// once, and then the wait goes on.
+// A revision covers all resources, but the agent has read the cart before the list. A cart that
+// cannot be read is named once, and then the wait goes on.
 func TestAWaitSinceAnotherWasRead(t *testing.T) {
 	const list = "https://shop.example/list"
 	for name, readable := range map[string]bool{"readable": true, "unreadable": false} {
@@ -302,7 +303,8 @@ func testListOfNothing(t *testing.T) {
 	}
 }
 
-// Each notation that can mean only one value is taken. Everything else is an error that names the argument.
+// Each notation that can mean only one value is taken. Everything else is an error that names the
+// argument.
 func TestLooseArguments(t *testing.T) { synctest.Test(t, testLooseArguments) }
 
 func testLooseArguments(t *testing.T) {
@@ -379,8 +381,8 @@ func testRemind(t *testing.T) {
 	}
 }
 
-// The gateway cannot distinguish agents without a memory. A revision that such an agent names means that it has only
-// the contents, of that resource and part, that were given under it.
+// The gateway cannot distinguish agents without a memory. A revision that such an agent names means
+// that it has only the contents, of that resource and part, that were given under it.
 func TestSinceWithoutAMemory(t *testing.T) {
 	const list, tab = "https://shop.example/list", "https://shop.example/cart/_tab2"
 	read := func(uri, more string) string { return `{"uri":"` + uri + `"` + more + `}` }

@@ -1,0 +1,60 @@
+package calls
+
+import (
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+)
+
+// A Resource is a listed resource or, if its URI has a {, a template.
+type Resource struct {
+	URI         string `json:"uri"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+	Tab         int    `json:"-"`
+}
+
+// list answers a call of list_page_resources.
+func (t *Tools) list(c Call, args []byte) answer {
+	contains, tab := "", int64(0)
+	if err := Decode(List, args, map[string]any{"contains": &contains, "tab": &tab}); err != nil {
+		return failure(err.Error())
+	}
+	contains = strings.ToLower(contains)
+	out := struct {
+		Resources []Resource `json:"resources"`
+		Templates []Resource `json:"templates,omitempty"`
+		Note      string     `json:"note,omitempty"`
+	}{Resources: []Resource{}}
+	const most = 200
+	for r := range t.Listed {
+		if !c.Sees(r.URI) || tab != 0 && int64(r.Tab) != tab ||
+			!strings.Contains(strings.ToLower(r.URI+"\n"+r.Title+"\n"+r.Description), contains) {
+			continue
+		}
+		if len(out.Resources)+len(out.Templates) == most {
+			out.Note = "There are more: narrow the list with contains or tab."
+			break
+		}
+		if strings.Contains(r.URI, "{") {
+			out.Templates = append(out.Templates, r)
+		} else {
+			out.Resources = append(out.Resources, r)
+		}
+	}
+	switch {
+	case len(out.Resources)+len(out.Templates) > 0:
+	case t.Unseen():
+		out.Note = "A browser has not said yet which pages are open: list again in a moment."
+	case contains != "" || tab != 0:
+		out.Note = "No open page offers a resource that fits."
+	default:
+		out.Note = "No open page offers a resource: the user can open one in a browser that " +
+			"Pagewire sees. pagewire doctor says what is missing."
+	}
+	for _, notice := range t.Notices(c) {
+		out.Note = strings.TrimSpace(out.Note + " " + notice)
+	}
+	return answer{content: []any{live.AsJSON(out)}}
+}
