@@ -168,7 +168,7 @@ var packages = []row{
 	{"bridge/cmd/pagewire-node", native, "bridge/node/process bridge/cmd/internal/cli",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},
-	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
+	{"js/...", native, "bridge/assets", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
 	{"demo/ci", native, "", ""},
 	{"demo/step", native, "", ""},

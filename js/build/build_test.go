@@ -16,6 +16,7 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/pagewire/pagewire/bridge/assets"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/js/build/commands"
 )
@@ -88,7 +89,7 @@ go.run(instance)
 	if _, err := run(root, env, "go", "build", "-o", "probe.wasm", "."); err != nil {
 		t.Fatal(err)
 	}
-	module, err := findGo().wasmExecModule()
+	module, err := findGo().wasmExec(root, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ go.run(instance)
 	options.EntryPoints = []string{"entry.ts"}
 	options.Outfile = filepath.Join(root, "bundle.mjs")
 	options.Format = api.FormatESModule
-	options.Plugins = []api.Plugin{virtualModule("wasm_exec", module)}
+	options.Alias = map[string]string{"wasm_exec": module}
 	if err := bundle(options); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	if err := writePackage(root, filepath.Join(root, "dist"), version); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range shipped {
+	for _, name := range assets.Names {
 		if !slices.Contains(built, name) {
 			t.Errorf("the package has no %s, which a site hosts", name)
 		}

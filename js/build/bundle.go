@@ -71,22 +71,20 @@ var bundled = []script{
 
 // bundleAll writes the scripts of dist/, and copies the types and the inspector's page.
 func bundleAll(root, dist string, tc toolchain) error {
-	wasmExec, err := tc.wasmExecModule()
+	wasmExec, err := tc.wasmExec(root, dist)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, s := range bundled {
 		options := s.options(root, dist)
-		options.Plugins = append(options.Plugins, virtualModule("wasm_exec", wasmExec))
+		options.Alias = map[string]string{"wasm_exec": wasmExec}
 		errs = append(errs, bundle(options))
 	}
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
-	for _, name := range []string{"pagewire.d.ts", "pagewire.d.mts", "pagewire.d.cts", "react.d.ts",
-		"store.d.ts", "vue.d.ts", "elements.d.ts", "iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts",
-		"testing.d.ts", "vite.d.ts", "extension.d.ts", "inspector/index.html"} {
-		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
+	for _, pattern := range []string{"*.d.*ts", "inspector/*.html"} {
+		errs = append(errs, copyFiles(dist, filepath.Join(root, "js"), pattern))
 	}
 	for _, name := range []string{"react", "store", "vue", "elements", "iife", "testing"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name+".d.cts"), filepath.Join(root, "js", name+".d.ts")))
@@ -308,24 +306,6 @@ func messageError(m api.Message) error {
 		return errors.New(text)
 	}
 	return fmt.Errorf("%s:%d:%d: %s", m.Location.File, m.Location.Line, m.Location.Column, text)
-}
-
-// virtualModule makes `import ... from "name"` find source, which is in no file of the repository.
-func virtualModule(name, source string) api.Plugin {
-	return api.Plugin{
-		Name: name,
-		Setup: func(b api.PluginBuild) {
-			b.OnResolve(api.OnResolveOptions{Filter: "^" + name + "$"},
-				func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-					return api.OnResolveResult{Path: args.Path, Namespace: name}, nil
-				})
-			b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: name}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
-				// The source's own imports have absolute paths, which esbuild resolves from any directory.
-				return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS,
-					ResolveDir: string(filepath.Separator)}, nil
-			})
-		},
-	}
 }
 
 // buildDemos copies demo/index.html with its pictures, each folder demo/<number>-<name>/, and demo/common/ to out. Each

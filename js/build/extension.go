@@ -19,9 +19,7 @@ func buildExtension(root, dist, version string) error {
 	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(dist, path)))
 	}
-	for _, name := range []string{"popup.html", "options.html", "devtools.html", "panel.html", "icon-16.png", "icon-32.png", "icon-128.png"} {
-		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(from, name)))
-	}
+	errs = append(errs, copyFiles(out, from, "*.html"), copyFiles(out, from, "*.png"))
 	manifest, err := extensionManifest(filepath.Join(from, "manifest.json"), version)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(out, "manifest.json"), manifest, 0o644)

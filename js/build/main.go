@@ -1,6 +1,6 @@
 // Command build makes everything that Pagewire ships, into dist/ and bin/:
 //
-//	dist/                    the files that a site hosts (shipped), and those of the npm package;
+//	dist/                    the files that a site hosts (assets.Names), and those of the npm package;
 //	                         bundled has the sources of scripts
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page; only the command has it, and pagewire.inject.js
@@ -30,6 +30,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,12 +38,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/assets"
 	"github.com/pagewire/pagewire/js/build/commands"
 )
-
-// shipped are the files that a site hosts. dist/npm/ holds them, and bin/pagewire embeds them.
-var shipped = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pagewire.core.js", "pagewire.worker.js",
-	"pagewire.wasm", "pagewire.d.ts"}
 
 // inspector are the files of the inspector page.
 var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
@@ -153,7 +151,7 @@ func build(root string, tc toolchain) error {
 // buildCommands copies the files that the assets package embeds to it, and links bin/pagewire and bin/pagewire-node.
 func buildCommands(root, dist, version string) error {
 	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js", "pagewire.shown.js", "pagewire.pick.js"},
-		inspector, shipped) {
+		inspector, assets.Names) {
 		err := copyFile(filepath.Join(root, "bridge/assets/dist", name), filepath.Join(dist, name))
 		if err != nil {
 			return err
@@ -182,6 +180,15 @@ func run(dir string, env []string, name string, args ...string) ([]byte, error) 
 		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, text)
 	}
 	return text, nil
+}
+
+// copyFiles copies the files of a folder that match a pattern, which may name a folder in it.
+func copyFiles(to, from, pattern string) error {
+	names, err := fs.Glob(os.DirFS(from), pattern)
+	for _, name := range names {
+		err = errors.Join(err, copyFile(filepath.Join(to, name), filepath.Join(from, name)))
+	}
+	return err
 }
 
 // copyFile copies a file and makes the directories that it needs.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -83,10 +82,6 @@ func writePackage(root, dist, version string) error {
 
 // copyManual copies the manual's pages, for agents that write code. The list of the pages becomes llms.txt too.
 func copyManual(to, from string) error {
-	pages, err := fs.Glob(os.DirFS(from), "*.md")
-	err = errors.Join(err, copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))
-	for _, page := range pages {
-		err = errors.Join(err, copyFile(filepath.Join(to, page), filepath.Join(from, page)))
-	}
-	return err
+	return errors.Join(copyFiles(to, from, "*.md"),
+		copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))
 }

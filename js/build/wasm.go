@@ -150,9 +150,10 @@ func strip(module []byte) ([]byte, error) {
 	return kept, nil
 }
 
-// wasmExecModule returns the source of the module "wasm_exec". It exports one function, load(given), which returns the
-// class Go of a program. The program sees the members of given in its global object. For TinyGo the module is
-// js/core/tinygo.ts. For Go it is made of the same Go's wasm_exec.js, since the imports of the two are private.
+// wasmExec returns the path of the module that scripts import as "wasm_exec". It exports one function,
+// load(given), which returns the class Go of a program. The program sees the members of given in its
+// global object. For TinyGo the module is js/core/tinygo.ts. For Go it is written to dist, of the same
+// Go's wasm_exec.js, since the imports of the two are private.
 //
 // As shipped, that file puts Go, fs, process and path onto the global object, which the program sees as js.Global().
 // Those names belong to the page (an inline `var path` breaks the module, and a page's own `process` changes how it
@@ -166,21 +167,19 @@ func strip(module []byte) ([]byte, error) {
 // Go's collector stops the program for a whole collection. The concurrent collector stops for good when the clock jumps
 // by more than a second while it runs, as after a laptop's sleep, since nothing in a page starts it again. (Its limiter
 // of processor time is reset by a thread that js/wasm does not have.) Memory then grew from 15 to 122 MB.
-func (tc toolchain) wasmExecModule() (string, error) {
+func (tc toolchain) wasmExec(root, dist string) (string, error) {
 	if tc.tiny {
-		root, err := findRoot()
-		return fmt.Sprintf("export { load } from %q", filepath.Join(root, "js", "core", "tinygo.ts")), err
+		return filepath.Join(root, "js", "core", "tinygo.ts"), nil
 	}
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOROOT: %w", err)
 	}
-	path := filepath.Join(strings.TrimSpace(string(out)), "lib", "wasm", "wasm_exec.js")
-	source, err := os.ReadFile(path)
+	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "lib", "wasm", "wasm_exec.js"))
 	if err != nil {
 		return "", fmt.Errorf("%w: is the installation of Go complete?", err)
 	}
-	return `export function load(given) {
+	text := `export function load(given) {
 const globalThis = { Object, Array, Uint8Array, Error, Date, console, crypto, performance, TextEncoder, TextDecoder, ...given };
 const fs = { writeSync: (fd, bytes) => globalThis.fs.writeSync(fd, bytes) };
 let process;
@@ -193,5 +192,7 @@ return class extends globalThis.Go {
 	}
 };
 }
-`, nil
+`
+	path := filepath.Join(dist, "wasm_exec.mjs")
+	return path, errors.Join(os.MkdirAll(dist, 0o755), os.WriteFile(path, []byte(text), 0o644))
 }

@@ -80,32 +80,30 @@ type entry struct {
 	Text  string      `json:"text"` // the first maxText bytes
 }
 
-// A ring holds the last maxLog entries since the last take.
+// A ring holds the last maxLog entries since the last drain.
 type ring struct {
 	mu      sync.Mutex
-	entries []entry
-	next    int // the oldest entry's place, once the ring is full
-	dropped int
+	entries []entry // oldest first
+	dropped int     // older ones, since the last drain
 }
 
 func (r *ring) push(e entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.entries) < maxLog {
-		r.entries = append(r.entries, e)
-		return
+	if len(r.entries) == maxLog {
+		r.entries[0] = entry{} // its text is free before append moves the others
+		r.entries = r.entries[1:]
+		r.dropped++
 	}
-	r.entries[r.next] = e
-	r.next = (r.next + 1) % maxLog
-	r.dropped++
+	r.entries = append(r.entries, e)
 }
 
 // drain empties the ring. dropped is how many older entries were overwritten.
 func (r *ring) drain() (entries []entry, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entries, dropped = append(r.entries[r.next:], r.entries[:r.next]...), r.dropped
-	r.entries, r.next, r.dropped = nil, 0, 0
+	entries, dropped = r.entries, r.dropped
+	r.entries, r.dropped = nil, 0
 	return entries, dropped
 }
 
