@@ -24,13 +24,14 @@ type keeper struct {
 	mu      sync.Mutex
 	version uint64
 	kept    []byte
+	final   bool // kept stays
 }
 
 func (k *keeper) Read(ctx context.Context) ([]byte, error) {
 	message, err := k.Agent.Read(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if v := k.HandoverVersion(); err == nil && v != k.version {
+	if v := k.HandoverVersion(); err == nil && v != k.version && !k.final {
 		k.version, k.kept = v, k.Handover()
 	}
 	return message, err
@@ -40,6 +41,13 @@ func (k *keeper) snapshot() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.kept
+}
+
+// keep makes a snapshot the last one. The end of a gateway may still change what Read would keep.
+func (k *keeper) keep(snapshot []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept, k.final = snapshot, true
 }
 
 // openKept opens an agent that begins with a snapshot and keeps its own.
@@ -223,7 +231,7 @@ func TestTabsAtTheNextGateway(t *testing.T) {
 			t.Errorf("%s: it reads %q, and c is focused now", order, got)
 		}
 		g.Close()
-		kept.kept = snapshot
+		kept.keep(snapshot)
 	}
 }
 
