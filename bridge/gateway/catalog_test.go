@@ -182,7 +182,7 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 func (g *Gateway) wrongInCatalog() string {
 	defer g.lock()()
 	byURI := map[string][]*catalog.Page{}
-	for p := range g.catalog.Pages() {
+	for p := range g.catalog.Pages {
 		for uri := range p.Offers {
 			byURI[uri] = append(byURI[uri], p)
 		}

@@ -18,7 +18,8 @@ const (
 	maxFrontURL = 8 << 10
 )
 
-// frontResource is for agents with AgentOptions.Front. Each reads only what it sees. It has at most two updates a second, because some pages count in their titles.
+// frontResource is for agents with AgentOptions.Front. Each reads only what it sees. It has at most
+// two updates a second, because some pages count in their titles.
 var frontResource = bridge.Resource{
 	URI: door.FrontURI, Name: "front", Title: "The tab in front of the user", MIMEType: "application/json", Size: -1,
 	Description: "Which tab the user looks at: its title, URL, live resources and selection. Of a site that you do not " +
@@ -41,8 +42,8 @@ func (f *front) noteRoute(e *catalog.Entry) {
 	f.rerouted = f.rerouted || e.Page.IsIn(f.info.Tab)
 }
 
-// TellsFront says that a browser reports its tab in front by Front, until end is called. Meanwhile a
-// page's own word does not count, since any page can claim to have the focus.
+// TellsFront says that a browser reports its tab in front by Front, until end is called. Meanwhile
+// a page's own word does not count, since any page can claim to have the focus.
 func (g *Gateway) TellsFront() (end func()) {
 	defer g.lock()()
 	if g.front.told++; g.front.page != nil {
@@ -51,9 +52,10 @@ func (g *Gateway) TellsFront() (end func()) {
 	return sync.OnceFunc(g.locked(func() { g.front.told-- }))
 }
 
-// Front reports the tab in front and its own document. came means that the tab has come to the front now. Otherwise the
-// report counts only if the tab with the key before is in front; "" means that no tab is. info.Origin is "" for a
-// document without an origin, and info.URL is "" for a site that the user has not allowed.
+// Front reports the tab in front and its own document. came means that the tab has come to the
+// front now. Otherwise the report counts only if the tab with the key before is in front; "" means
+// that no tab is. info.Origin is "" for a document without an origin, and info.URL is "" for a site
+// that the user has not allowed.
 func (g *Gateway) Front(info PageInfo, came bool, before string) {
 	defer g.lock()()
 	if came || before == g.front.info.Tab {
@@ -61,7 +63,8 @@ func (g *Gateway) Front(info PageInfo, came bool, before string) {
 	}
 }
 
-// Behind reports that a tab is no longer in front. The caller reports the tab that is in front now by Front.
+// Behind reports that a tab is no longer in front. The caller reports the tab that is in front now
+// by Front.
 func (g *Gateway) Behind(key string) {
 	defer g.lock()()
 	g.behind(key)
@@ -89,7 +92,8 @@ func (g *Gateway) touchFront() {
 	}
 }
 
-// frontBy notes that a page has the focus, unless a browser reports tabs. For a frame, the tab's document counts.
+// frontBy notes that a page has the focus, unless a browser reports tabs. For a frame, the tab's
+// document counts.
 func (g *Gateway) frontBy(p *Page) {
 	switch {
 	case g.front.told > 0 || p.Transport == "cdp" || p.Transport == "extension":
@@ -114,8 +118,9 @@ func (g *Gateway) frontLeft(p *Page) {
 	}
 }
 
-// offerFront offers the tab in front when the first agent connects that sees it. Until then agents without a Scope are
-// not restricted, because a restricted agent costs time at each change of the list.
+// offerFront offers the tab in front when the first agent connects that sees it. Until then agents
+// without a Scope are not restricted, because a restricted agent costs time at each change of the
+// list.
 func (g *Gateway) offerFront(a *Agent) {
 	if g.front.offered || !a.pass.Sees(door.FrontURI) {
 		return
@@ -152,7 +157,7 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		shown.Origin = &info.Origin
 	}
 	permitted := info.URL != "" && a.pass.Permits(g.catalog.OwnerOf(&info))
-	for p := range g.catalog.PagesIn(info.Tab) { // its other ways may tell another profile than the browser that reports it
+	for p := range g.catalog.PagesIn(info.Tab) { // they may tell another profile than the browser
 		permitted = permitted && (p.Shown || p.Origin != info.Origin || a.pass.Permits(p.Owner()))
 	}
 	if permitted {
@@ -177,12 +182,14 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 
 // listedURIs returns the listed URIs of a page's resources that an agent sees, sorted.
 func listedURIs(p *catalog.Page, pass *pass) []string {
-	uris := slices.DeleteFunc(slices.Collect(p.Listed), func(uri string) bool { return !pass.Sees(uri) })
+	hidden := func(uri string) bool { return !pass.Sees(uri) }
+	uris := slices.DeleteFunc(slices.Collect(p.Listed), hidden)
 	slices.Sort(uris)
 	return uris
 }
 
-// lookAtFront is look for door.FrontURI. It does not compare contents at one revision, because they differ among agents.
+// lookAtFront is look for door.FrontURI. It does not compare contents at one revision, because they
+// differ among agents.
 func (g *Gateway) lookAtFront(a *Agent) *live.Look {
 	g.books.Track([]string{door.FrontURI}, func(map[string]string) {})
 	l := live.DecodeContents(door.FrontURI, g.frontFor(a))

@@ -12,25 +12,27 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 )
 
-// A handover has what all agents share: the numbers and the order of tabs, and the names of tools. Each agent's process
-// keeps one for the next gateway if this one dies. Without it a plain name that an agent has learned could lead to
-// another origin's tool there. It has nothing of what the agent has seen. A process keeps it without looking into it, so
-// it comes back as untrusted input.
+// A handover has what all agents share: the numbers and the order of tabs, and the names of tools.
+// Each agent's process keeps one for the next gateway if this one dies. Without it a plain name
+// that an agent has learned could lead to another origin's tool there. It has nothing of what the
+// agent has seen. A process keeps it without looking into it, so it comes back as untrusted input.
 
 const (
 	handoverVersion = 2
-	// MaxHandoverBytes bounds a handover. partBytes bounds each of its lists. Tabs that are gone are left out first.
+	// MaxHandoverBytes bounds a handover. partBytes bounds each of its lists. Tabs that are gone
+	// are left out first.
 	MaxHandoverBytes = 256 << 10
 	partBytes        = 72 << 10
 )
 
-// A handover is the decoded text. The members of its lists' entries have short names, for there may be 1,000 entries.
+// A handover is the decoded text. The members of its lists' entries have short names, for there may
+// be 1,000 entries.
 type handover struct {
 	Version int                 `json:"v"`
 	Tabs    []catalog.TabNumber `json:"tabs"`
 	Names   []handedName        `json:"names"`
-	// Last is the greatest number that a tab was ever given. Focused is the time of the last focus, in ms since 1970; 0
-	// if unknown.
+	// Last is the greatest number that a tab was ever given. Focused is the time of the last focus,
+	// in ms since 1970; 0 if unknown.
 	Last    int   `json:"last"`
 	Focused int64 `json:"focused,omitempty"`
 }
@@ -48,14 +50,17 @@ type handedOver struct {
 	made  uint64
 }
 
-// version changes with the handover: with tabs' numbers and order, and with tools' names. It needs no lock.
+// version changes with the handover: with tabs' numbers and order, and with tools' names. It needs
+// no lock.
 func (g *Gateway) version() uint64 { return g.catalog.Version() + g.handedOver.names.Load() }
 
-// Handover is the state for the next gateway if this one dies (AgentOptions.Handover): at most MaxHandoverBytes.
-// HandoverVersion changes whenever it does. An agent's process must get it before a message, which may have a new name.
+// Handover is the state for the next gateway if this one dies (AgentOptions.Handover): at most
+// MaxHandoverBytes. HandoverVersion changes whenever it does. An agent's process must get it before
+// a message, which may have a new name.
 //
-// Agents that had sessions must connect before the pages do. A tab that comes before all handovers that have it may get
-// another number. A tab that is in none of them gets a number above all of theirs.
+// Agents that had sessions must connect before the pages do. A tab that comes before all handovers
+// that have it may get another number. A tab that is in none of them gets a number above all of
+// theirs.
 func (a *Agent) Handover() []byte {
 	defer a.g.lock()()
 	return a.g.handover()
@@ -69,8 +74,8 @@ func (a *Agent) HandoverVersion() uint64 {
 	return 1 + a.g.version()
 }
 
-// array encodes a list as JSON text of at most partBytes. An entry is left out if there is no room for it after the
-// entries before it.
+// array encodes a list as JSON text of at most partBytes. An entry is left out if there is no room
+// for it after the entries before it.
 func array[T any](list []T) []byte {
 	all := []byte("[")
 	for _, one := range list {
@@ -86,7 +91,8 @@ func array[T any](list []T) []byte {
 	return append(all, ']')
 }
 
-// handover makes the handover, which is the same for all agents, when it has changed. After Close it stays as it was.
+// handover makes the handover, which is the same for all agents, when it has changed. After Close
+// it stays as it was.
 func (g *Gateway) handover() []byte {
 	h := &g.handedOver
 	if version := g.version(); !g.closed && (h.text == nil || h.made != version) {
@@ -108,8 +114,8 @@ func (g *Gateway) handover() []byte {
 	return h.text
 }
 
-// restore applies a handover. It fails for a text that is none, and leaves out entries that are invalid. Names that are
-// known here already stay.
+// restore applies a handover. It fails for a text that is none, and leaves out entries that are
+// invalid. Names that are known here already stay.
 func (g *Gateway) restore(text []byte) error {
 	if len(text) > MaxHandoverBytes {
 		return fmt.Errorf("it has %d bytes, and the limit is %d", len(text), MaxHandoverBytes)

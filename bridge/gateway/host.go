@@ -35,8 +35,9 @@ type call struct {
 	cancel func()    // stops the work on it when the call has ended; nil before the work has begun
 	began  time.Time // of a read, for its latency; otherwise zero
 
-	// For reads by agents with a memory: the URI, its revision when the page was asked, the document's epoch, the page's
-	// own revision from the answer, the contents, and what an agent has seen.
+	// For reads by agents with a memory: the URI, its revision when the page was asked, the
+	// document's epoch, the page's own revision from the answer, the contents, and what an agent
+	// has seen.
 	uri      string
 	revision int64
 	epoch    string
@@ -146,8 +147,8 @@ func read(r *route, e *catalog.Entry, asked bridge.Request, done func(reply)) (e
 	return r.Page().read(e.Own(asked.Key), e.Own(asked.URI), asked.Params, done)
 }
 
-// answerRead completes a read with the page's answer. If the page left before answering, its successor is asked: reads
-// have no effects.
+// answerRead completes a read with the page's answer. If the page left before answering, its
+// successor is asked: reads have no effects.
 func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
 	if answer.gone && g.calls[c.id] == c {
 		if e := g.successor(p, asked.URI); e != nil && e.Page != &p.Page {
@@ -167,8 +168,8 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 	g.complete(c, answer)
 }
 
-// successor is the entry at which a page's read may go on, or nil. Agents that see the page may not see one of another
-// profile.
+// successor is the entry at which a page's read may go on, or nil. Agents that see the page may not
+// see one of another profile.
 func (g *Gateway) successor(p *Page, uri string) *catalog.Entry {
 	if e := g.catalog.EntryOf(uri); e != nil && e.Page.Owner() == p.Owner() {
 		return e
@@ -192,8 +193,8 @@ func (g *Gateway) complete(c *call, r reply) {
 		Failure: r.failure, Detail: r.detail, Owner: c.owner()})
 }
 
-// revoke ends the reads, calls and waits of pages that are no longer permitted, after the profile of a page has changed
-// or what it shows has gone.
+// revoke ends the reads, calls and waits of pages that are no longer permitted, after the profile
+// of a page has changed or what it shows has gone.
 func (g *Gateway) revoke() {
 	for id, c := range maps.Clone(g.calls) {
 		g.engine.Withhold(g.now(), id, c.owner())

@@ -19,7 +19,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// PageInfo describes an attached page. The caller vouches for it, except for Title and Focused, which the page says.
+// PageInfo describes an attached page. The caller vouches for it, except for Title and Focused,
+// which the page says.
 type PageInfo = catalog.PageInfo
 
 // A Page is an attached page. The methods that it has of the catalog's need the gateway's lock.
@@ -34,7 +35,8 @@ type Page struct {
 	cancel context.CancelFunc
 	worked atomic.Int64 // take's working time, in ns
 
-	// Guarded by the gateway's lock. Another page may have the document: own.p. Then all below is unused.
+	// Guarded by the gateway's lock. Another page may have the document: own.p. Then all below is
+	// unused.
 	link      *linked   // the way in use; nil if runner is set
 	ways      []*linked // of the document (ways.go); the last one stays when the page has gone
 	epoch     string    // of the document, from its page layer; "" if unknown
@@ -52,7 +54,8 @@ type Page struct {
 	document  string       // its name in cursors of events; "" until it is needed
 }
 
-// A Sharer stands between the transport of a page and the gateway, so that the page has other cores too.
+// A Sharer stands between the transport of a page and the gateway, so that the page has other cores
+// too.
 type Sharer interface {
 	// Receive takes a frame of the page. An error is a *link.Ended, and the page has been told.
 	Receive(frame []byte) error
@@ -89,10 +92,11 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 	return p
 }
 
-// Attach takes on a page at the other end of a link. Receive takes the page's frames, beginning with its hello. send is
-// called with frames for the page, in order, one at a time, without the gateway's lock; it must not block. At last send
-// is called with nil, to close the transport. The caller reports the end of the transport with Lost. The page is shown
-// to agents once it offers something. Attach fails with ErrDenied or ErrClosed.
+// Attach takes on a page at the other end of a link. Receive takes the page's frames, beginning
+// with its hello. send is called with frames for the page, in order, one at a time, without the
+// gateway's lock; it must not block. At last send is called with nil, to close the transport. The
+// caller reports the end of the transport with Lost. The page is shown to agents once it offers
+// something. Attach fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
 	return g.attach(info, func(p *Page) {
 		p.own = newLinked(p, send)
@@ -135,8 +139,8 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	return p, nil
 }
 
-// Receive takes a frame of the page. The frame must not be changed afterwards. An error is a *link.Ended. Then the
-// page has been told the reason.
+// Receive takes a frame of the page. The frame must not be changed afterwards. An error is a
+// *link.Ended. Then the page has been told the reason.
 func (p *Page) Receive(frame []byte) error {
 	if p.shared == nil {
 		return p.apply(frame)
@@ -186,8 +190,8 @@ func (p *Page) check(a link.Answer) (link.Answer, error) {
 // Worked is the working time on the page's frames, without the wait for the lock.
 func (p *Page) Worked() time.Duration { return time.Duration(p.worked.Load()) }
 
-// Refuse ends the page's link for a frame that its transport did not accept, such as one that is too long. The page and
-// its waiting readers get the reason, as for a fault that Receive finds.
+// Refuse ends the page's link for a frame that its transport did not accept, such as one that is
+// too long. The page and its waiting readers get the reason, as for a fault that Receive finds.
 func (p *Page) Refuse(reason string) {
 	defer p.g.lock()()
 	if l := p.own; p.runner == nil {
@@ -204,8 +208,9 @@ func (g *Gateway) CountRefused(reason string) {
 	g.countRefused(reason)
 }
 
-// LimitCalls sets a function that is called before each read and tool call of the page. full returns the agent's error
-// if too much waits for the page's transport. It is called with the gateway's lock held, and must not block.
+// LimitCalls sets a function that is called before each read and tool call of the page. full
+// returns the agent's error if too much waits for the page's transport. It is called with the
+// gateway's lock held, and must not block.
 func (p *Page) LimitCalls(full func() error) {
 	defer p.g.lock()()
 	p.own.full = full
@@ -266,7 +271,8 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 // Done is closed when the page is no longer attached.
 func (p *Page) Done() <-chan struct{} { return p.done }
 
-// Lost reports that the page's transport has ended. Its resources stay for Options.Grace, for the tab's next page.
+// Lost reports that the page's transport has ended. Its resources stay for Options.Grace, for the
+// tab's next page.
 func (p *Page) Lost(reason string) {
 	defer p.g.lock()()
 	p.leave(reason, true)
@@ -290,11 +296,12 @@ func (p *Page) arrive() {
 	}
 	p.g.catalog.Arrive(&p.Page, keys)
 	p.g.visited(p)
-	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.InTab.Number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
+	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.InTab.Number, "origin", p.Origin,
+		"url", p.URL, "transport", p.Transport)
 }
 
-// depart ends a page, and all ways of its document. With mayReturn its resources stay for a while, in case the tab comes
-// back with them. The lock is held.
+// depart ends a page, and all ways of its document. With mayReturn its resources stay for a while,
+// in case the tab comes back with them. The lock is held.
 func (p *Page) depart(reason string, mayReturn bool) {
 	g := p.g
 	switch p.Life() {
@@ -306,7 +313,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	case catalog.Gone:
 		return
 	case catalog.Silent: // no agent has seen it
-		g.catalog.Leave(&p.Page, catalog.Gone)
+		g.catalog.Leave(&p.Page, false)
 		g.frontLeft(p)
 		p.end()
 		p.cancel()
@@ -314,9 +321,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	}
 	g.log.Info(kinds[p.Shown]+" gone", "tab", p.InTab.Number, "url", p.URL, "reason", reason)
 	stays := mayReturn && !g.closed
-	if g.catalog.Leave(&p.Page, catalog.Gone); stays {
-		g.catalog.Leave(&p.Page, catalog.Reloading)
-	}
+	g.catalog.Leave(&p.Page, stays)
 	p.follows.Leave()
 	p.end() // its waiting reads are parked or answered
 	if !stays {
@@ -330,7 +335,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 // expire ends the time for which a page that is being reloaded stays.
 func (g *Gateway) expire(p *Page) {
 	if p.Life() == catalog.Reloading {
-		g.catalog.Leave(&p.Page, catalog.Gone)
+		g.catalog.Leave(&p.Page, false)
 		g.remove(p)
 	}
 }
@@ -372,9 +377,9 @@ func (g *Gateway) Focus(key string) {
 	g.catalog.Focus(key, g.now())
 }
 
-// focusAt is Focus for a page that gives the time, in ms since 1970, and does not know about other tabs' focus since.
-// Times are compared by our monotonic clock. Otherwise a tab focused while the wall clock was ahead would stay the last
-// one until the time has caught up.
+// focusAt is Focus for a page that gives the time, in ms since 1970, and does not know about other
+// tabs' focus since. Times are compared by our monotonic clock. Otherwise a tab focused while the
+// wall clock was ahead would stay the last one until the time has caught up.
 func (g *Gateway) focusAt(p *Page, at int64) {
 	ago := max(0, g.opt.wallClock().UnixMilli()-at)
 	if g.catalog.Focus(p.Tab, g.now()-bridge.Time(ago)) {
@@ -382,7 +387,8 @@ func (g *Gateway) focusAt(p *Page, at int64) {
 	}
 }
 
-// Retitle sets a page's title. Agents get it within a few seconds, not at once: some pages count in their titles.
+// Retitle sets a page's title. Agents get it within a few seconds, not at once: some pages count in
+// their titles.
 func (p *Page) Retitle(title string) {
 	defer p.g.lock()()
 	if d := p.own.p; d.link == nil || d.link == p.own {
@@ -419,8 +425,8 @@ func (p *Page) retitle(title string) {
 	}
 }
 
-// retitleDelay is how long new titles are collected for one announcement, because each announcement makes agents list
-// everything again.
+// retitleDelay is how long new titles are collected for one announcement, because each announcement
+// makes agents list everything again.
 const retitleDelay = 3 * time.Second
 
 // announceTitles redescribes the pages with new titles. It holds the lock for one page at a time.

@@ -6,8 +6,9 @@ import (
 )
 
 // routes is the Gateway as its catalog sees it. It passes each change of routes on: to the engine,
-// to those who follow resources, to the subscribers of events, to the tab in front and to the list of
-// tools. None of these calls another one because of a change. Its methods run with the lock held.
+// to those who follow resources, to the subscribers of events, to the tab in front and to the list
+// of tools. None of these calls another one because of a change. Its methods run with the lock
+// held.
 type routes Gateway
 
 var _ catalog.Listener = (*routes)(nil)
@@ -83,22 +84,14 @@ func (g *Gateway) gains(before, now bridge.Owner) bool {
 // pageOf is the page that a page of the catalog stands for.
 func pageOf(p *catalog.Page) *Page { return p.Attached.(*Page) }
 
-// pages are those of the catalog.
+// pages are those that have offered something.
 func (g *Gateway) pages(yield func(*Page) bool) {
-	for p := range g.catalog.Pages() {
-		if !yield(pageOf(p)) {
-			return
-		}
-	}
+	g.catalog.Pages(func(p *catalog.Page) bool { return yield(pageOf(p)) })
 }
 
 // attached are also those that have offered nothing yet.
 func (g *Gateway) attached(yield func(*Page) bool) {
-	for p := range g.catalog.Attached() {
-		if !yield(pageOf(p)) {
-			return
-		}
-	}
+	g.catalog.Attached()(func(p *catalog.Page) bool { return yield(pageOf(p)) })
 }
 
 // find is the page that has a URI or a template now, for the door.

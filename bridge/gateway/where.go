@@ -15,8 +15,8 @@ func BrowserOf(userAgent string) string {
 	return ""
 }
 
-// NameProfile names the profile of a browser until release is called. source is PageInfo.Source of its pages. Of
-// several names the last one counts.
+// NameProfile names the profile of a browser until release is called. source is PageInfo.Source of
+// its pages. Of several names the last one counts.
 func (g *Gateway) NameProfile(source, name string) (release func()) {
 	set := func(named bool) {
 		defer g.lock()()

@@ -56,16 +56,15 @@ type Listener interface {
 type Catalog struct {
 	listener Listener
 
-	// pages are those with a tab: they are Here or Reloading. silent are those that have offered
-	// nothing yet. Only Attach, Detach, Arrive, Leave and
-	// Remove change them.
-	pages, silent map[*Page]bool
-	arrivals      int // pages that have ever arrived: Page.order of the last one
+	// attached are the pages that have come, from Attach until they are removed. All but the Silent
+	// ones have a tab. arrivals is how many ever had one: Page.Order of the last.
+	attached map[*Page]bool
+	arrivals int
 
 	tabs numbering
 
-	// entries and places have the same keys, except while updateEntries runs. changed are the places
-	// whose entries are out of date: it is empty after each exported method.
+	// entries and places have the same keys, except while updateEntries runs. changed are the
+	// places whose entries are out of date: it is empty after each exported method.
 	entries map[string]*Entry
 	places  map[string]*place
 	changed []*place
@@ -78,7 +77,7 @@ type Catalog struct {
 // New returns an empty catalog.
 func New(l Listener) *Catalog {
 	return &Catalog{listener: l,
-		pages: map[*Page]bool{}, silent: map[*Page]bool{},
+		attached: map[*Page]bool{},
 		tabs: numbering{byKey: map[string]*Tab{}, numbers: map[string]int{}, ranks: map[int]int{},
 			focusedAt: math.MinInt64, focuses: firstFocus},
 		entries: map[string]*Entry{}, places: map[string]*place{}, profiles: map[string][]*string{},
@@ -115,9 +114,10 @@ type Offer struct {
 	meta         []byte
 }
 
-// A place is a key with all offers that claim it. The first one owns it. The order is: the tab that was focused
-// last; the document before its frames; what is granted; the page that came last. Pages that are being reloaded keep
-// their position. Otherwise a reload in one of two tabs would change the owner twice.
+// A place is a key with all offers that claim it. The first one owns it. The order is: the tab that
+// was focused last; the document before its frames; what is granted; the page that came last. Pages
+// that are being reloaded keep their position. Otherwise a reload in one of two tabs would change
+// the owner twice.
 type place struct {
 	key     string
 	offers  []*Offer
@@ -183,7 +183,8 @@ func (c *Catalog) retire(o *Offer) {
 // replaces reports whether o is in the place of old, an offer of a page that its tab has left.
 func (o *Offer) replaces(old *Offer) bool {
 	p, q := old.Page, o.Page
-	return p.life.Left() && !q.life.Left() && p.InTab == q.InTab && (p.Frame == q.Frame || q.Frame == "")
+	return p.life.Left() && !q.life.Left() && p.InTab == q.InTab &&
+		(p.Frame == q.Frame || q.Frame == "")
 }
 
 // isReplaced reports whether the offer that replaces old has come already.
@@ -228,7 +229,8 @@ func (c *Catalog) addClaims(o *Offer) {
 	}
 }
 
-// insert puts an offer after the offers that come before it or are equal. It returns the offer's index.
+// insert puts an offer after the offers that come before it or are equal. It returns the offer's
+// index.
 func (at *place) insert(o *Offer) (i int) {
 	i = sort.Search(len(at.offers), func(i int) bool { return at.offers[i].compare(o) > 0 })
 	at.offers = slices.Insert(at.offers, i, o)
@@ -247,8 +249,8 @@ func (c *Catalog) removeClaims(o *Offer) {
 	o.places = nil
 }
 
-// invalidate marks a place as out of date, and the places that the given offers own. These depend on its first offer,
-// since the owner of a URI has it unlisted under the path of its tab.
+// invalidate marks a place as out of date, and the places that the given offers own. These depend
+// on its first offer, since the owner of a URI has it unlisted under the path of its tab.
 func (c *Catalog) invalidate(at *place, of ...*Offer) {
 	if !at.changed {
 		at.changed = true
@@ -289,11 +291,10 @@ func (c *Catalog) updateEntries() {
 // entryAt makes the entry of a place's key.
 func (c *Catalog) entryAt(at *place) *Entry {
 	o := at.offers[0]
-	shown := o.shown()
-	e := &Entry{Page: o.Page, segment: o.segment, Title: o.words, Resource: shown, Owner: o.Page.Owner()}
-	e.Resource.URI = at.key
-	e.Resource.Unlisted = at.key != o.Resource.URI && c.places[o.Resource.URI].offers[0] == o || o.standsBack()
-	return e
+	r, own := o.shown(), o.Resource.URI
+	r.URI = at.key
+	r.Unlisted = at.key != own && c.places[own].offers[0] == o || o.standsBack()
+	return &Entry{Page: o.Page, Resource: r, Title: o.words, Owner: o.Page.Owner(), segment: o.segment}
 }
 
 func (c *Catalog) setEntry(key string, now *Entry) {

@@ -50,7 +50,8 @@ func arrive(c *Catalog, info PageInfo) *Page {
 	return &p
 }
 
-// A listener that knows what it was told knows all entries, and nothing stays of pages that are gone.
+// A listener that knows what it was told knows all entries, and nothing stays of pages that are
+// gone.
 func TestListenerKnowsAllEntries(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(2, seed))
@@ -83,10 +84,10 @@ func TestListenerKnowsAllEntries(t *testing.T) {
 			case step == 4:
 				c.Focus(info.Tab, bridge.Time(len(did)))
 			case step == 5 && p.Life() == Here:
-				c.Leave(p, Reloading)
+				c.Leave(p, true)
 				c.Yield(p)
 			case step == 6:
-				c.Leave(p, Gone)
+				c.Leave(p, false)
 				c.Remove(p)
 				delete(pages, p)
 			}
@@ -100,10 +101,10 @@ func TestListenerKnowsAllEntries(t *testing.T) {
 			}
 		}
 		for p := range pages {
-			c.Leave(p, Gone)
+			c.Leave(p, false)
 			c.Remove(p)
 		}
-		if n := len(c.places) + len(c.tabs.byKey) + len(c.entries) + len(c.pages) + len(c.silent) + len(l); n != 0 {
+		if n := len(c.places) + len(c.tabs.byKey) + len(c.entries) + len(c.attached) + len(l); n != 0 {
 			t.Fatalf("seed %d: %d places, tabs, pages and entries are left", seed, n)
 		}
 	}
@@ -118,7 +119,7 @@ func TestNumbersHaveABound(t *testing.T) {
 		if got := p.InTab.Number; got != n+2 {
 			t.Fatalf("tab %d has the number %d", n, got)
 		}
-		c.Leave(p, Gone)
+		c.Leave(p, false)
 		c.Remove(p)
 	}
 	numbers := c.tabs.numbers

@@ -12,7 +12,8 @@ import (
 // maxTab bounds the numbers of tabs that an earlier gateway may give.
 const maxTab = 1 << 40
 
-// A TabNumber is what the next gateway is told of a tab. Its members have short names, for there may be 1,000.
+// A TabNumber is what the next gateway is told of a tab. Its members have short names, for there
+// may be 1,000.
 type TabNumber struct {
 	Key    string   `json:"k"`
 	Also   []string `json:"a,omitempty"` // other keys
@@ -28,9 +29,9 @@ func (c *Catalog) LastFocus() (at bridge.Time, known bool) {
 	return c.tabs.focusedAt, c.tabs.focusedAt != math.MinInt64
 }
 
-// TabNumbers are all tabs that have a number. First come the tabs that are here or awaited, in the order in which they
-// would own a URI that all have, then the tabs that are gone, with the greatest number first.
-// last is the greatest number that a tab was ever given.
+// TabNumbers are all tabs that have a number. First come the tabs that are here or awaited, in the
+// order in which they would own a URI that all have, then the tabs that are gone, with the greatest
+// number first. last is the greatest number that a tab was ever given.
 func (c *Catalog) TabNumbers() (tabs []TabNumber, last int) {
 	n := &c.tabs
 	arrived := map[int]int{} // by number
@@ -56,7 +57,8 @@ func (c *Catalog) TabNumbers() (tabs []TabNumber, last int) {
 	}
 	slices.SortFunc(tabs, func(a, b TabNumber) int {
 		return cmp.Or(-cmp.Compare(truth(arrived[a.Number] > 0), truth(arrived[b.Number] > 0)),
-			-cmp.Compare(a.Rank, b.Rank), -cmp.Compare(arrived[a.Number], arrived[b.Number]), -cmp.Compare(a.Number, b.Number))
+			-cmp.Compare(a.Rank, b.Rank), -cmp.Compare(arrived[a.Number], arrived[b.Number]),
+			-cmp.Compare(a.Number, b.Number))
 	})
 	focused := 0
 	for _, t := range tabs {
@@ -75,10 +77,11 @@ func (c *Catalog) TabNumbers() (tabs []TabNumber, last int) {
 	return tabs, n.last
 }
 
-// Restore gives tabs the numbers and the order that they had at an earlier gateway, and leaves out what is invalid. Tabs
-// that are known here already keep their numbers, because the states of one gateway do not contradict each other. But the
-// state of an idle agent may be older. So the order of tabs is that of the state with the latest focus: focused, in ms
-// since 1970, which is 0 if it is unknown, and at by our clock.
+// Restore gives tabs the numbers and the order that they had at an earlier gateway, and leaves out
+// what is invalid. Tabs that are known here already keep their numbers, because the states of one
+// gateway do not contradict each other. But the state of an idle agent may be older. So the order
+// of tabs is that of the state with the latest focus: focused, in ms since 1970, which is 0 if it
+// is unknown, and at by our clock.
 func (c *Catalog) Restore(tabs []TabNumber, last int, focused int64, at bridge.Time) {
 	n := &c.tabs
 	taken := map[int]bool{}
@@ -100,7 +103,8 @@ func (c *Catalog) Restore(tabs []TabNumber, last int, focused int64, at bridge.T
 				n.last = max(n.last, t.Number)
 			}
 		}
-		if !orders || t.Rank == 0 || t.Rank >= firstFocus || t.Rank <= -firstFocus || n.numbers[t.Key] == 0 {
+		ranked := t.Rank != 0 && t.Rank < firstFocus && t.Rank > -firstFocus
+		if !orders || !ranked || n.numbers[t.Key] == 0 {
 			continue
 		}
 		n.ordered, n.orderedAt, n.awaited = true, focused, true
@@ -123,8 +127,8 @@ func (c *Catalog) Restore(tabs []TabNumber, last int, focused int64, at bridge.T
 	}
 }
 
-// Awaited is the number of tabs of an earlier gateway that are not back yet. awaits reports whether any may come back,
-// or their pages may have more to offer.
+// Awaited is the number of tabs of an earlier gateway that are not back yet. awaits reports whether
+// any may come back, or their pages may have more to offer.
 func (c *Catalog) Awaited() (tabs int, awaits bool) { return len(c.tabs.ranks), c.tabs.awaited }
 
 // StopAwaiting says that no tab of an earlier gateway comes back any more.

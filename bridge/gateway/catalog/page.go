@@ -12,25 +12,29 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
-// PageInfo describes an attached page. The caller vouches for it, except for Title and Focused, which the page says.
+// PageInfo describes an attached page. The caller vouches for it, except for Title and Focused,
+// which the page says.
 type PageInfo struct {
-	// Tab is the key of the page's tab: any text that is unique and stays the same for the tab's life.
+	// Tab is the key of the page's tab: any text that is unique and stays the same for the tab's
+	// life.
 	Tab string `json:"-"`
 	// Given is the tab id that the page is to use from now on; "" leaves the page its id.
 	Given string `json:"-"`
-	// Frame is "" for the tab's document. For a frame it is letters, digits and dots, unique in that tab.
+	// Frame is "" for the tab's document. For a frame it is letters, digits and dots, unique in
+	// that tab.
 	Frame string `json:"frame,omitempty"`
 	// Origin is the page's, as self.origin gives it. The page's URIs at other origins are refused.
 	Origin string `json:"origin"`
 	// URL and Title are for people.
 	URL   string `json:"url"`
 	Title string `json:"title"`
-	// Focused is when the page's window had the focus, in ms since 1970, by the page's own clock; 0 if unknown.
+	// Focused is when the page's window had the focus, in ms since 1970, by the page's own clock; 0
+	// if unknown.
 	Focused int64 `json:"-"`
 	// Transport is "cdp", "websocket" or "extension".
 	Transport string `json:"transport"`
-	// Browser is the everyday name of its browser, Profile the user's name for the profile, and Window any text that is
-	// the same for all pages of a window. Each is "" if unknown.
+	// Browser is the everyday name of its browser, Profile the user's name for the profile, and
+	// Window any text that is the same for all pages of a window. Each is "" if unknown.
 	Browser string `json:"browser,omitempty"`
 	Profile string `json:"profile,omitempty"`
 	Window  string `json:"-"`
@@ -38,11 +42,11 @@ type PageInfo struct {
 	Target string `json:"-"`
 	// Source identifies the page's browser, for NameProfile.
 	Source string `json:"-"`
-	// Shown means that the user offers the page: it is a source of what a document shows, in a world
-	// of its own where the document's scripts are not. Only such a page has the URIs of ShownPath and
-	// PartsPath, and it has no others. It is shown to agents whose user has named its origin, and with
-	// Granted to all: the user has allowed that in the browser's extension. Launched means that
-	// Pagewire launched its browser.
+	// Shown means that the user offers the page: it is a source of what a document shows, in a
+	// world of its own where the document's scripts are not. Only such a page has the URIs of
+	// ShownPath and PartsPath, and it has no others. It is shown to agents whose user has named its
+	// origin, and with Granted to all: the user has allowed that in the browser's extension.
+	// Launched means that Pagewire launched its browser.
 	Shown    bool `json:"shown,omitempty"`
 	Granted  bool `json:"-"`
 	Launched bool `json:"-"`
@@ -56,11 +60,11 @@ const (
 	Silent Life = iota
 	// Here is a page whose document is open. From now on it has a tab.
 	Here
-	// Reloading is a page whose document has gone. Its offers stay for a while, for the next page of
-	// its tab, and its reads wait for that one.
+	// Reloading is a page whose document has gone. Its offers stay for a while, for the next page
+	// of its tab, and its reads wait for that one.
 	Reloading
-	// Gone is a page that no other succeeds. The catalog has nothing of it any more, once it has been
-	// removed.
+	// Gone is a page that no other succeeds. The catalog has nothing of it any more, once it has
+	// been removed.
 	Gone
 )
 
@@ -73,8 +77,8 @@ type Page struct {
 	PageInfo
 	// Attached is what the gateway has attached. The catalog does not look at it.
 	Attached any
-	// InTab is the page's tab, and Order is greater for a page that came later. Arrive sets them, and
-	// mergeTabs may change the tab. It is nil if the page has never been Here.
+	// InTab is the page's tab, and Order is greater for a page that came later. Arrive sets them,
+	// and mergeTabs may change the tab. It is nil if the page has never been Here.
 	InTab *Tab
 	Order int
 	// Offers are the page's resources, by its own URI. Each is also in the places that it claims.
@@ -95,17 +99,15 @@ func (c *Catalog) NewPage(info PageInfo, attached any) Page {
 }
 
 // Attach notes a page that has offered nothing yet.
-func (c *Catalog) Attach(p *Page) { c.silent[p] = true }
+func (c *Catalog) Attach(p *Page) { c.attached[p] = true }
 
 // Detach takes out a page that is Silent, because another one has its document.
-func (c *Catalog) Detach(p *Page) { delete(c.silent, p) }
+func (c *Catalog) Detach(p *Page) { delete(c.attached, p) }
 
 // Arrive gives a page that offers something a tab: one that has one of the keys.
 func (c *Catalog) Arrive(p *Page, keys []string) {
-	delete(c.silent, p)
-	p.life = Here
 	p.window = c.windowOf(p)
-	c.pages[p] = true
+	p.life = Here
 	c.arrivals++
 	p.Order = c.arrivals
 	c.enterTab(p, keys)
@@ -113,11 +115,15 @@ func (c *Catalog) Arrive(p *Page, keys []string) {
 	c.focusAwaited(p)
 }
 
-// Leave changes the life of a page whose document has gone to Reloading, or to Gone. Its offers stay
-// until Yield or Remove.
-func (c *Catalog) Leave(p *Page, life Life) {
-	delete(c.silent, p)
-	p.life = life
+// Leave ends the life of a page whose document has gone. If it may return, it is Reloading until
+// Leave is called again. Its offers stay until Yield or Remove.
+func (c *Catalog) Leave(p *Page, mayReturn bool) {
+	if p.life == Silent {
+		delete(c.attached, p)
+	}
+	if p.life = Gone; mayReturn {
+		p.life = Reloading
+	}
 }
 
 // Yield lets what has come in place of a page that is Reloading already have its keys.
@@ -138,24 +144,20 @@ func (c *Catalog) Remove(p *Page) {
 	}
 	p.Offers = map[string]*Offer{}
 	c.invalidateShown(p)
-	delete(c.pages, p)
+	delete(c.attached, p)
 	c.leaveTab(p)
 	c.updateEntries()
 	c.listener.PagesChanged()
 }
 
-// Pages are the pages that are Here or Reloading.
-func (c *Catalog) Pages() iter.Seq[*Page] { return maps.Keys(c.pages) }
+// Attached are all pages that are not Gone.
+func (c *Catalog) Attached() iter.Seq[*Page] { return maps.Keys(c.attached) }
 
-// Attached are all pages that are not Gone: silent ones, too.
-func (c *Catalog) Attached() iter.Seq[*Page] {
-	return func(yield func(*Page) bool) {
-		for _, list := range []map[*Page]bool{c.pages, c.silent} {
-			for p := range list {
-				if !yield(p) {
-					return
-				}
-			}
+// Pages yields those that are Here or Reloading.
+func (c *Catalog) Pages(yield func(*Page) bool) {
+	for p := range c.attached {
+		if p.life != Silent && !yield(p) {
+			return
 		}
 	}
 }
@@ -168,7 +170,8 @@ func (p *Page) IsIn(key string) bool {
 	return p.Tab == key || p.InTab != nil && p.InTab == p.catalog.tabs.byKey[key]
 }
 
-// Segment is the part of a tab's path that tells the page's URIs from those of other tabs and frames.
+// Segment is the part of a tab's path that tells the page's URIs from those of other tabs and
+// frames.
 func (p *Page) Segment() string { return taburi.Segment(p.InTab.Number, p.Frame) }
 
 // Listed yields the listed URIs that lead to the page, and no templates.
@@ -176,7 +179,8 @@ func (p *Page) Listed(yield func(uri string) bool) {
 	for _, o := range p.Offers {
 		for _, at := range o.places {
 			e := p.catalog.entries[at.key]
-			if e != nil && e.Page == p && !e.Resource.Unlisted && !strings.Contains(at.key, "{") && !yield(at.key) {
+			listed := e != nil && e.Page == p && !e.Resource.Unlisted && !strings.Contains(at.key, "{")
+			if listed && !yield(at.key) {
 				return
 			}
 		}
@@ -186,14 +190,15 @@ func (p *Page) Listed(yield func(uri string) bool) {
 // NameProfile gives the profile of a browser a name, or takes it away. source is PageInfo.Source of
 // its pages.
 func (c *Catalog) NameProfile(source string, name *string, named bool) {
-	others := slices.DeleteFunc(c.profiles[source], func(other *string) bool { return other == name })
+	is := func(other *string) bool { return other == name }
+	others := slices.DeleteFunc(c.profiles[source], is)
 	if named {
 		others = append(others, name)
 	}
 	if c.profiles[source] = others; len(others) == 0 {
 		delete(c.profiles, source)
 	}
-	for p := range c.pages {
+	for p := range c.Pages {
 		if p.Source == source {
 			c.reprofile(p)
 		}
@@ -252,13 +257,14 @@ func (c *Catalog) Join(p *Page, info *PageInfo) {
 	c.listener.PagesChanged()
 }
 
-// windowOf is the number of a page's window: that of the window's other pages, or the smallest free one; 0 if unknown.
+// windowOf is the number of a page's window: that of the window's other pages, or the smallest free
+// one; 0 if unknown.
 func (c *Catalog) windowOf(p *Page) int {
 	if p.Window == "" {
 		return 0
 	}
 	taken := map[int]bool{}
-	for other := range c.pages {
+	for other := range c.Pages {
 		if other != p && other.Window == p.Window {
 			return other.window
 		}

@@ -15,9 +15,9 @@ const firstFocus = 1 << 20
 
 // A Tab is a tab of a browser. Only the catalog changes its fields.
 type Tab struct {
-	// Key is that of its first document, and Number is how agents tell it from others. Both stay the
-	// same for the tab's life, and no other tab ever gets the number. Each way of its documents has a
-	// key in numbering.byKey.
+	// Key is that of its first document, and Number is how agents tell it from others. Both stay
+	// the same for the tab's life, and no other tab ever gets the number. Each way of its documents
+	// has a key in numbering.byKey.
 	Key    string
 	Number int
 	// Rank is greater for a tab that was focused later. Ranks of earlier gateways are below
@@ -29,19 +29,22 @@ type Tab struct {
 // numbering has the tabs, their numbers and their order.
 type numbering struct {
 	byKey map[string]*Tab // tabs with pages: each by all its keys
-	// numbers are given for good, by key: to the tabs in byKey, to those that an earlier gateway had,
-	// and to those that are gone. There are at most maxNumbers. last is the greatest one ever given.
+	// numbers are given for good, by key: to the tabs in byKey, to those that an earlier gateway
+	// had, and to those that are gone. There are at most maxNumbers. last is the greatest one ever
+	// given.
 	numbers map[string]int
 	last    int
 
 	// focuses is Tab.Rank of the tab that was focused last, and focusedAt when that was, as far as
-	// pages give the time. focusNext is the key of a tab that was focused before it had a page; "" for none.
+	// pages give the time. focusNext is the key of a tab that was focused before it had a page; ""
+	// for none.
 	focuses   int
 	focusedAt bridge.Time
 	focusNext string
 
-	// ranks are the values of Tab.Rank at an earlier gateway, for tabs that are not back yet, by number. ordered says
-	// that Restore has set them, from a gateway whose last focus was at orderedAt. awaited is set while they may come back.
+	// ranks are the values of Tab.Rank at an earlier gateway, for tabs that are not back yet, by
+	// number. ordered says that Restore has set them, from a gateway whose last focus was at
+	// orderedAt. awaited is set while they may come back.
 	ranks     map[int]int
 	ordered   bool
 	orderedAt int64
@@ -126,8 +129,9 @@ func (c *Catalog) numberOf(key string) int {
 	return n.numbers[key]
 }
 
-// maxNumbers bounds the kept numbers of tabs. A tab that comes back gets its earlier number, and no other tab ever gets
-// it. Without the bound, a page that always comes in a new tab would take 150 bytes, a key and a number, each time.
+// maxNumbers bounds the kept numbers of tabs. A tab that comes back gets its earlier number, and no
+// other tab ever gets it. Without the bound, a page that always comes in a new tab would take 150
+// bytes, a key and a number, each time.
 const maxNumbers = 10_000
 
 // trim limits the numbers to maxNumbers: it forgets the oldest half of those whose tabs are gone.
@@ -135,7 +139,8 @@ func (n *numbering) trim() {
 	if len(n.numbers) <= maxNumbers {
 		return
 	}
-	gone := slices.DeleteFunc(slices.Collect(maps.Keys(n.numbers)), func(key string) bool { return n.byKey[key] != nil })
+	here := func(key string) bool { return n.byKey[key] != nil }
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(n.numbers)), here)
 	slices.SortFunc(gone, func(a, b string) int { return cmp.Compare(n.numbers[a], n.numbers[b]) })
 	for _, key := range gone[:len(gone)/2] {
 		delete(n.numbers, key)
@@ -156,8 +161,8 @@ func (t *Tab) onlyShows() bool {
 	return true
 }
 
-// mergeTabs brings what a document shows into the tab of its page, when it is known that both are in
-// one: a page may have connected by itself first.
+// mergeTabs brings what a document shows into the tab of its page, when it is known that both are
+// in one: a page may have connected by itself first.
 func (c *Catalog) mergeTabs(key string, t *Tab) {
 	from := c.tabs.byKey[key]
 	if from == t || !from.onlyShows() {
@@ -204,8 +209,8 @@ func (c *Catalog) SetTarget(p *Page, target string) {
 	c.mergeTarget(p)
 }
 
-// Focus notes that the user has looked at a tab at a time, and reports whether no later time is known. The tab then owns
-// the URIs that other tabs have too.
+// Focus notes that the user has looked at a tab at a time, and reports whether no later time is
+// known. The tab then owns the URIs that other tabs have too.
 func (c *Catalog) Focus(key string, at bridge.Time) bool {
 	if at < c.tabs.focusedAt {
 		return false

@@ -41,7 +41,8 @@ func (o *Offer) shown() bridge.Resource {
 func (o *Offer) describe() {
 	p := o.Page
 	p.locate()
-	// The list has a long name only once. Otherwise 16 MiB of an origin's descriptors would be 32 in it and its copies.
+	// The list has a long name only once. Otherwise 16 MiB of an origin's descriptors would be 32
+	// in it and its copies.
 	o.words = o.titled()
 	o.title = Shorten(o.words, MaxTitle) + p.where
 	if SaysOffered(o.Resource.Name) {
@@ -52,8 +53,8 @@ func (o *Offer) describe() {
 	}
 }
 
-// locate makes the text that follows each title of the page's resources, and their _meta. Both are the same for all
-// resources of the page.
+// locate makes the text that follows each title of the page's resources, and their _meta. Both are
+// the same for all resources of the page.
 func (p *Page) locate() {
 	if p.where != "" {
 		return
@@ -156,8 +157,8 @@ func (o *Offer) standsBack() bool {
 	return false
 }
 
-// invalidateShown marks what a page shows as out of date, since that stands back once the page offers
-// something of its own.
+// invalidateShown marks what a page shows as out of date, since that stands back once the page
+// offers something of its own.
 func (c *Catalog) invalidateShown(p *Page) {
 	if p.Shown || len(p.Offers) > 1 {
 		return
