@@ -11,8 +11,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/retry"
 )
 
-// A KV is a table of keys and values that all nodes share: a bucket of JetStream, at the nodes with a store. Its
-// methods may be called concurrently. They fail while no node with a store is reachable.
+// A KV is a table of keys and values that all nodes share: a bucket of JetStream, at the nodes with
+// a store. Its methods may be called concurrently. They fail while no node with a store is
+// reachable.
 type KV struct{ bucket jetstream.KeyValue }
 
 // ErrKeep is the error with which the function of Change leaves the value as it is.
@@ -21,10 +22,12 @@ var ErrKeep = errors.New("nothing is to change")
 // storeReplicas is the number of nodes that keep a bucket, once so many nodes have a store.
 const storeReplicas = 3
 
-// copyFirst and copyLast are the first and the longest pause between attempts to copy a table to more nodes.
+// copyFirst and copyLast are the first and the longest pause between attempts to copy a table to
+// more nodes.
 const copyFirst, copyLast = time.Second, 30 * time.Second
 
-// KV opens a table, and creates it if it does not exist. A value disappears when it was not set for age; 0 keeps it.
+// KV opens a table, and creates it if it does not exist. A value disappears when it was not set for
+// age; 0 keeps it.
 func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, error) {
 	js, err := jetstream.New(b.conn)
 	if err != nil {
@@ -48,10 +51,11 @@ func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, erro
 	return &KV{bucket}, nil
 }
 
-// copy copies a table to storeReplicas nodes once so many have a store: nodes that start together come up one after the
-// other. Only nodes with a store do that.
+// copy copies a table to storeReplicas nodes once so many have a store: nodes that start together
+// come up one after the other. Only nodes with a store do that.
 func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig) {
-	if _, begun := b.copied.LoadOrStore(config.Bucket, true); begun || b.server == nil || !b.server.JetStreamIsClustered() {
+	if _, begun := b.copied.LoadOrStore(config.Bucket, true); begun || b.server == nil ||
+		!b.server.JetStreamIsClustered() {
 		return
 	}
 	config.Replicas = storeReplicas
@@ -67,7 +71,8 @@ func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig) {
 	}()
 }
 
-// Copies returns the number of nodes that have all of the table. Until there are three, the loss of one may lose it.
+// Copies returns the number of nodes that have all of the table. Until there are three, the loss of
+// one may lose it.
 func (k *KV) Copies(ctx context.Context) (int, error) {
 	status, err := k.bucket.Status(ctx)
 	if err != nil {
@@ -106,11 +111,12 @@ func (k *KV) Put(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// Change sets the value of a key to the result of change, which gets the old value, nil if there is none. A nil result
-// deletes the key. change is called again if another node has set the value meanwhile. Change returns change's error,
-// except ErrKeep. revision is the value's, and grows with each change in the table. After a deletion it is the revision
-// before that.
-func (k *KV) Change(ctx context.Context, key string, change func(old []byte) ([]byte, error)) (revision uint64,
+// Change sets the value of a key to the result of change, which gets the old value, nil if there is
+// none. A nil result deletes the key. change is called again if another node has set the value
+// meanwhile. Change returns change's error, except ErrKeep. revision is the value's, and grows with
+// each change in the table. After a deletion it is the revision before that.
+func (k *KV) Change(ctx context.Context, key string,
+	change func(old []byte) ([]byte, error)) (revision uint64,
 	err error) {
 	for {
 		var old, value []byte
@@ -143,9 +149,11 @@ func conflict(err error) bool {
 			api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// Watch calls take with each key and its value, then with each change, in order, until ctx ends or the store is lost. A
-// deleted key has the value nil. all is called once, after take has got the values that existed at the start.
-func (k *KV) Watch(ctx context.Context, take func(key string, value []byte, revision uint64), all func()) error {
+// Watch calls take with each key and its value, then with each change, in order, until ctx ends or
+// the store is lost. A deleted key has the value nil. all is called once, after take has got the
+// values that existed at the start.
+func (k *KV) Watch(ctx context.Context, take func(key string, value []byte, revision uint64),
+	all func()) error {
 	w, err := k.bucket.WatchAll(ctx)
 	if err != nil {
 		return err

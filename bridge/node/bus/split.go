@@ -20,33 +20,37 @@ const (
 
 	senderBytes = 8
 	partHeader  = 1 + senderBytes + 4 + 2 + 2
-	// maxMessage bounds an assembled message, in bytes: a frame of the link has 17 MiB at most. No server's limit is below
-	// 4 KiB.
+	// maxMessage bounds an assembled message, in bytes: a frame of the link has 17 MiB at most. No
+	// server's limit is below 4 KiB.
 	maxMessage = 18 << 20
-	// maxPartial bounds the incomplete messages, such as those of dead senders: above it the oldest is dropped.
+	// maxPartial bounds the incomplete messages, such as those of dead senders: above it the oldest
+	// is dropped.
 	maxPartial = 64
-	// maxPause bounds the wait for the next part: all parts share one connection. After it the sender counts as dead.
+	// maxPause bounds the wait for the next part: all parts share one connection. After it the
+	// sender counts as dead.
 	maxPause = time.Minute
 )
 
-func (b *Bus) publishParts(subject string, message []byte, most int) error {
+// split sends a message in parts of most bytes. number is the message's, of its sender.
+func split(sender [senderBytes]byte, number uint32, message []byte, most int,
+	send func(part []byte) error) error {
 	if len(message) > maxMessage {
 		return fmt.Errorf("a message of %d bytes; the limit is %d", len(message), maxMessage)
 	}
 	room := most - partHeader
 	count := (len(message) + room - 1) / room
 	if count > math.MaxUint16 {
-		return fmt.Errorf("a message of %d bytes on a bus whose messages have %d at most", len(message), most)
+		return fmt.Errorf("a message of %d bytes on a bus whose messages have %d at most",
+			len(message), most)
 	}
-	number := b.number.Add(1)
 	for i := range count {
 		text := make([]byte, partHeader, most)
 		text[0] = part
-		copy(text[1:], b.sender[:])
+		copy(text[1:], sender[:])
 		binary.BigEndian.PutUint32(text[1+senderBytes:], number)
 		binary.BigEndian.PutUint16(text[5+senderBytes:], uint16(i))
 		binary.BigEndian.PutUint16(text[7+senderBytes:], uint16(count))
-		if err := b.conn.Publish(subject, append(text, message[i*room:min((i+1)*room, len(message))]...)); err != nil {
+		if err := send(append(text, message[i*room:min((i+1)*room, len(message))]...)); err != nil {
 			return err
 		}
 	}
@@ -65,7 +69,8 @@ type partial struct {
 	text        []byte
 }
 
-// add takes a message of NATS, and returns the message that it completes, or nil. A missing part loses the message.
+// add takes a message of NATS, and returns the message that it completes, or nil. A missing part
+// loses the message.
 func (a *assembly) add(data []byte) []byte {
 	a.forget()
 	switch {
@@ -75,7 +80,8 @@ func (a *assembly) add(data []byte) []byte {
 		return nil
 	}
 	key := string(data[1 : 5+senderBytes])
-	index, count := binary.BigEndian.Uint16(data[5+senderBytes:]), binary.BigEndian.Uint16(data[7+senderBytes:])
+	index := binary.BigEndian.Uint16(data[5+senderBytes:])
+	count := binary.BigEndian.Uint16(data[7+senderBytes:])
 	p := a.partial[key]
 	if p == nil && index == 0 && count > 1 {
 		p = a.begin(key, count)

@@ -1,11 +1,13 @@
 // Package dial admits the pages of a service to a node: package socket takes their connections.
 //
-// A page's first message is a note with its ticket, {"type":"pagewire:ticket","ticket":"…"}. Package tickets returns
-// the page's user. The Origin header, which a page cannot forge, must equal the ticket's origin. The link's hello comes
-// next. Before a ticket ends the page sends another of the same user in the same way; otherwise its connection ends
-// with the ticket. A node that ends asks its pages to connect again, to any node.
+// A page's first message is a note with its ticket, {"type":"pagewire:ticket","ticket":"…"}.
+// Package tickets returns the page's user. The Origin header, which a page cannot forge, must equal
+// the ticket's origin. The link's hello comes next. Before a ticket ends the page sends another of
+// the same user in the same way; otherwise its connection ends with the ticket. A node that ends
+// asks its pages to connect again, to any node.
 //
-// A desktop brings what a page shows (link.About.Shown) with a header that no script of a page can set.
+// A desktop brings what a page shows (link.About.Shown) with a header that no script of a page can
+// set.
 //
 // The package takes no cookie, and uses no part of a URL but the path.
 package dial
@@ -43,14 +45,16 @@ const (
 	verifyTimeout = 10 * time.Second
 	// frames bounds the frames under way of all pages together, as a number of the largest frames.
 	frames = 8
-	// maxUnsent bounds the bytes that wait for all pages that do not read: a call of a tool may have 4 MiB of arguments,
-	// and 32 MiB may wait for one page.
+	// maxUnsent bounds the bytes that wait for all pages that do not read: a call of a tool may
+	// have 4 MiB of arguments, and 32 MiB may wait for one page.
 	maxUnsent = 256 << 20
-	// maxStrangers bounds the connections that have not shown a ticket yet. Each may take 10 s for it.
+	// maxStrangers bounds the connections that have not shown a ticket yet. Each may take 10 s for
+	// it.
 	maxStrangers = 4096
 	// maxOrigin bounds an Origin, in bytes: a host's name has 253 at most.
 	maxOrigin = 300
-	// A page may show fewTickets at once, then one each ticketPause: each costs a signature's verification.
+	// A page may show fewTickets at once, then one each ticketPause: each costs a signature's
+	// verification.
 	fewTickets, ticketPause = 5, 4 * time.Second
 )
 
@@ -64,10 +68,12 @@ type Handler struct {
 // New returns a Handler.
 func New(o Options) *Handler {
 	limits := socket.Limits{Frames: frames, Unsent: cmp.Or(o.unsent, maxUnsent), Resumes: true}
-	return &Handler{Server: socket.NewServer(limits), o: o, strangers: NewStrangers(maxStrangers, func(g *guest) {
-		o.Node.Refuse("page: strangers")
-		g.conn.CloseWith(websocket.StatusTryAgainLater, "too many connections have not shown a ticket yet")
-	})}
+	return &Handler{Server: socket.NewServer(limits), o: o,
+		strangers: NewStrangers(maxStrangers, func(g *guest) {
+			o.Node.Refuse("page: strangers")
+			g.conn.CloseWith(websocket.StatusTryAgainLater,
+				"too many connections have not shown a ticket yet")
+		})}
 }
 
 // ServeHTTP takes a page, until it has gone.
@@ -75,7 +81,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || origin == "null" || len(origin) > maxOrigin {
 		h.o.Node.Refuse("page: no origin")
-		http.Error(w, "Only pages connect here, from a browser, which sends an Origin.", http.StatusForbidden)
+		http.Error(w, "Only pages connect here, from a browser, which sends an Origin.",
+			http.StatusForbidden)
 		return
 	}
 	h.Take(w, r, &guest{h: h, origin: origin, shows: r.Header.Get(link.ShownHeader) != "",
@@ -118,7 +125,8 @@ func (g *guest) Admit(about link.About) (owner, origin string, err error) {
 }
 
 // Attach attaches the page to the node.
-func (g *guest) Attach(_ link.About, _, given string, send func([]byte)) (_ socket.Page, err error) {
+func (g *guest) Attach(_ link.About, _, given string, send func([]byte)) (_ socket.Page,
+	err error) {
 	if g.Page, err = g.h.o.Node.Attach(g.user, g.origin, send); err != nil {
 		g.h.o.Node.Refuse("page: full")
 		return nil, &socket.Refusal{Says: err.Error(), Later: true}
@@ -143,7 +151,8 @@ func (g *guest) admit(ctx context.Context, note []byte) error {
 	case json.Unmarshal(note, &in) != nil || in.Type != "pagewire:ticket":
 		return g.refuse("no ticket", "a note that is no ticket")
 	case !g.tickets.Allow():
-		return g.refuse("ticket: too many", "the page shows too many tickets; the limit is 5, and from then on one "+
+		return g.refuse("ticket: too many", "the page shows too many tickets; the limit is 5, "+
+			"and from then on one "+
 			"each 4 s")
 	}
 	claim, err := g.verify(ctx, in.Ticket)
@@ -168,8 +177,8 @@ func (g *guest) expire() {
 	g.conn.Refuse(websocket.StatusPolicyViolation, err.Error())
 }
 
-// verify verifies a ticket on another stack than the connection's. That stack would otherwise stay twice as large: 8 KB
-// for each idle page.
+// verify verifies a ticket on another stack than the connection's. That stack would otherwise stay
+// twice as large: 8 KB for each idle page.
 func (g *guest) verify(ctx context.Context, ticket string) (claim tickets.Claim, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -200,7 +209,8 @@ func (g *guest) Leave() {
 	}
 }
 
-// Receive passes a frame to the node. Above the user's budget of messages it waits before it returns.
+// Receive passes a frame to the node. Above the user's budget of messages it waits before it
+// returns.
 func (g *guest) Receive(frame []byte) error {
 	err := g.Page.Receive(frame)
 	if pause := g.Pause(); err == nil && pause > 0 {

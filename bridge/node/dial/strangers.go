@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Strangers are clients that have not shown a ticket or a token yet, in order of arrival. If there is one too many, the
-// oldest is turned away. A client shows its ticket at once: if the newest were turned away, a few hundred silent
-// connections a second would keep out all others.
+// Strangers are clients that have not shown a ticket or a token yet, in order of arrival. If there
+// is one too many, the oldest is turned away. A client shows its ticket at once: if the newest were
+// turned away, a few hundred silent connections a second would keep out all others.
 type Strangers[T comparable] struct {
 	most     int
 	turnAway func(T)
@@ -17,9 +17,11 @@ type Strangers[T comparable] struct {
 	of    map[T]*list.Element
 }
 
-// NewStrangers returns an empty Strangers. most bounds the clients in it. turnAway is called on a new goroutine.
+// NewStrangers returns an empty Strangers. most bounds the clients in it. turnAway is called on a
+// new goroutine.
 func NewStrangers[T comparable](most int, turnAway func(T)) *Strangers[T] {
-	return &Strangers[T]{most: most, turnAway: turnAway, order: list.New(), of: map[T]*list.Element{}}
+	return &Strangers[T]{most: most, turnAway: turnAway, order: list.New(),
+		of: map[T]*list.Element{}}
 }
 
 // Meet counts a stranger.

@@ -3,22 +3,21 @@ package process
 import (
 	"io"
 	"net/http"
+	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/pagewire/pagewire/bridge/node"
+	"github.com/pagewire/pagewire/bridge/node/tickets"
 )
 
-func (p *process) admin() http.Handler {
-	mux := http.NewServeMux()
-	p.health(mux)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
-	if p.agents.Webhooks() != nil {
-		mux.HandleFunc("DELETE /webhooks", p.revoke)
-	}
-	return mux
+// A health says whether the process runs (/healthz), and whether more pages and agents may come to
+// it (/readyz).
+type health struct {
+	node   *node.Node
+	keys   *tickets.Verifier
+	leaves atomic.Bool // the node is to end; stays true
 }
 
-// health says whether the process runs (/healthz), and whether more pages and agents may come to it (/readyz).
-func (p *process) health(mux *http.ServeMux) {
+func (p *health) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n") // the client may have gone
 	})
@@ -32,7 +31,7 @@ func (p *process) health(mux *http.ServeMux) {
 }
 
 // unready says why no more pages and agents should come; "" if they may.
-func (p *process) unready() string {
+func (p *health) unready() string {
 	_, keys := p.keys.Keys()
 	switch {
 	case p.leaves.Load():

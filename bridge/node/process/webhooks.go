@@ -12,7 +12,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// minStoreKey is the least length of the key of the store, in characters: 16 random bytes in hexadecimal digits.
+// minStoreKey is the least length of the key of the store, in characters: 16 random bytes in
+// hexadecimal digits.
 const minStoreKey = 32
 
 func (o *Options) webhooks() (*webhook.Options, error) {
@@ -39,30 +40,37 @@ func (o *Options) webhooks() (*webhook.Options, error) {
 	return w, nil
 }
 
-// revokerOf is the operator's token for revoke, which is made of the store's key. It is not the key itself: if the node
-// has ended, another program may listen at its address.
-func revokerOf(storeKey string) string {
+// tokenOf is the operator's token for a revoker, which is made of the store's key. It is not the
+// key itself: if the node has ended, another program may listen at its address.
+func tokenOf(storeKey string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte("revoke webhooks "+storeKey)))
 }
 
-// revoke ends the subscriptions of a user: DELETE /webhooks?tenant=TENANT&subject=SUBJECT. Every user of this machine
-// reaches the address, and a browser's pages do; only the operator has the token.
-func (p *process) revoke(w http.ResponseWriter, r *http.Request) {
+// A revoker ends the subscriptions of a user: DELETE /webhooks?tenant=TENANT&subject=SUBJECT. Every
+// user of this machine reaches the address, and a browser's pages do; only the operator has the
+// token.
+type revoker struct {
+	webhooks *webhook.Service
+	token    string
+}
+
+func (p *revoker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tenant, subject := r.FormValue("tenant"), r.FormValue("subject")
 	switch {
 	case !weborigin.IsLoopback("http://" + r.RemoteAddr):
 		http.Error(w, "This is for requests from the node's own machine.", http.StatusForbidden)
 		return
-	case !bearer.Has(r, p.revoker):
+	case !bearer.Has(r, p.token):
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "Send the operator's token: webhooks.md of the manual makes it of the store's key.",
+		http.Error(w, "Send the operator's token: webhooks.md of the manual makes it of the "+
+			"store's key.",
 			http.StatusUnauthorized)
 		return
 	case tenant == "" || subject == "":
 		http.Error(w, "Name a tenant and a subject.", http.StatusBadRequest)
 		return
 	}
-	count, err := p.agents.Webhooks().Revoke(r.Context(), tickets.UserOf(tenant, subject))
+	count, err := p.webhooks.Revoke(r.Context(), tickets.UserOf(tenant, subject))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

@@ -127,7 +127,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 		t.Error(<-a.Wrong)
 	}
 
-	token := revokerOf(strings.Repeat("k", minStoreKey))
+	token := tokenOf(strings.Repeat("k", minStoreKey))
 	revoke := func(query, token string) string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+f.nodes[0].admin+"/webhooks?"+query, nil)
 		if err != nil {
@@ -144,7 +144,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 	}
 	alice := url.Values{"tenant": {f.login.Name}, "subject": {"alice"}}.Encode()
 	for _, other := range []string{"", "Bearer", "Bearer " + strings.Repeat("k", minStoreKey), "Bearer " + a.Token,
-		"Basic " + token, "Bearer " + token[1:], "Bearer " + revokerOf("")} {
+		"Basic " + token, "Bearer " + token[1:], "Bearer " + tokenOf("")} {
 		if got := revoke(alice, other); !strings.HasPrefix(got, "401 ") {
 			t.Errorf("with %q: %s", other, got)
 		}

@@ -11,28 +11,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Core is one of a page's cores, as the page's relay sees it.
-type Core struct {
-	// Owner is the argument of Join.
-	Owner any
-
-	r       *Relay
-	acts    bool                // it sees the page's tools, and may call them
-	out     wire.Text           // calls for the core: a JSON array without its end
-	pending map[uint32]*pending // by the core's number
-	left    bool
-	began   bridge.Time // of the session
-	late    link.Lateness
-}
-
-// A pending is a read or a tool call of a core, until the core ends it.
-type pending struct {
-	uri   string // of a read that has not been answered; "" otherwise
-	call  uint32 // the number at the page
-	asked bridge.Time
-	end   func()
-}
-
 const (
 	// maxCalls is how many open calls a core may have. A Peer asks 64 at once.
 	maxCalls = 1024
@@ -40,8 +18,8 @@ const (
 	maxReport = 4096
 )
 
-// Join adds a core. It sends the core two frames at once: the page's description, and its offers. Without acts the core
-// does not get the page's tools and cannot call them.
+// Join adds a core. It sends the core two frames at once: the page's description, and its offers.
+// Without acts the core does not get the page's tools and cannot call them.
 func (r *Relay) Join(now bridge.Time, owner any, acts bool) *Core {
 	c := &Core{Owner: owner, r: r, acts: acts, pending: map[uint32]*pending{}, began: now}
 	r.cores = append(r.cores, c)
@@ -64,7 +42,9 @@ func (r *Relay) Join(now bridge.Time, owner any, acts bool) *Core {
 }
 
 func (r *Relay) offered() []offer {
-	return slices.SortedFunc(maps.Values(r.offers), func(a, b offer) int { return a.order - b.order })
+	return slices.SortedFunc(maps.Values(r.offers), func(a, b offer) int {
+		return a.order - b.order
+	})
 }
 
 // Leave removes the core: its calls end, and URIs that only it watches are no longer watched.
@@ -89,7 +69,8 @@ func (c *Core) Leave() {
 	}
 }
 
-// Receive takes a frame of the core. An error means that it is not a valid frame: the core must leave.
+// Receive takes a frame of the core. An error means that it is not a valid frame: the core must
+// leave.
 func (c *Core) Receive(now bridge.Time, frame []byte) error {
 	v, err := wire.Parse(frame, nesting)
 	if err != nil || v.Kind() != wire.Array {
@@ -157,8 +138,9 @@ func (c *Core) dispatch(now bridge.Time, said wire.Value) error {
 	return c.ask(now, uint32(id), &q)
 }
 
-// ask is dispatch for calls with a number. A hostile node must not make the page say more than the page's own limits, for
-// which its link would end. JSON that names URIs may be longer than one, and the transport bounds a tool's arguments.
+// ask is dispatch for calls with a number. A hostile node must not make the page say more than the
+// page's own limits, for which its link would end. JSON that names URIs may be longer than one, and
+// the transport bounds a tool's arguments.
 func (c *Core) ask(now bridge.Time, id uint32, q *request) error {
 	most := c.r.peer.URIBytes()
 	done := func(p *pending) func(link.Answer) {
@@ -178,7 +160,8 @@ func (c *Core) ask(now bridge.Time, id uint32, q *request) error {
 			return errNoFrame
 		}
 		return c.begin(id, "", func(p *pending) {
-			h := link.ToolHandler{Done: done(p), Progress: func(p bridge.Progress) { c.progress(id, p.Members()) }}
+			h := link.ToolHandler{Done: done(p),
+				Progress: func(p bridge.Progress) { c.progress(id, p.Members()) }}
 			if sent, ok := q.args[5].Int(); ok && c.late.Known() {
 				h.Asks = c.late.Late(now, bridge.Time(sent))
 				h.Started = func() { c.starts("started", id) }
@@ -249,7 +232,8 @@ func (c *Core) conditions(text string) (list []link.Seen, ok bool) {
 }
 
 // statuses are the numbers of Failures on the link. Any other Failure counts as InvalidContents.
-var statuses = map[bridge.Failure]int{bridge.ReadFailed: 1, bridge.InvalidContents: 2, link.Stale: 3}
+var statuses = map[bridge.Failure]int{bridge.ReadFailed: 1, bridge.InvalidContents: 2,
+	link.Stale: 3}
 
 // answer passes a page's answer on. If the page has gone, its core is notified by other means.
 func (c *Core) answer(id uint32, p *pending, a link.Answer) {
@@ -258,7 +242,8 @@ func (c *Core) answer(id uint32, p *pending, a link.Answer) {
 	case c.left || a.Gone:
 	case a.Failure == "":
 		c.flush()
-		frame := make(wire.Text, 0, len(a.Contents)+32).Raw("=").Int(int(id)).Raw(" ").Int(int(a.Revision)).Raw(" ")
+		frame := make(wire.Text, 0,
+			len(a.Contents)+32).Raw("=").Int(int(id)).Raw(" ").Int(int(a.Revision)).Raw(" ")
 		c.r.opt.Send(c, frame.Bytes(a.Contents))
 	default:
 		status, known := statuses[a.Failure]
@@ -269,8 +254,8 @@ func (c *Core) answer(id uint32, p *pending, a link.Answer) {
 		if a.Failure == link.Stale {
 			detail = listed(a.Stale)
 		}
-		c.say(call("complete").Int(int(id)).Raw(",").Int(status).Raw(",").Int(int(a.Revision)).Raw(",").
-			Str(detail))
+		c.say(call("complete").Int(int(id)).Raw(",").Int(status).Raw(",").Int(int(a.Revision)).
+			Raw(",").Str(detail))
 	}
 }
 
@@ -295,8 +280,8 @@ func (c *Core) starts(name string, id uint32) {
 	}
 }
 
-// watch adds the core to a URI's watchers, or removes it. The answer is a touch with the URI's revision, from the page
-// or, if the page has answered already, from the relay.
+// watch adds the core to a URI's watchers, or removes it. The answer is a touch with the URI's
+// revision, from the page or, if the page has answered already, from the relay.
 func (c *Core) watch(uri string, on bool) {
 	r := c.r
 	if !on {
@@ -349,11 +334,12 @@ func (c *Core) touch(uri string, revision int64) {
 	c.say(call("touch").Str(uri).Raw(",").Int(int(revision)))
 }
 
-// maxOut bounds one frame without its last call, in bytes. A page offers up to 20 MiB, which are 40 as texts of JSON,
-// and a message of the bus has at most 18.
+// maxOut bounds one frame without its last call, in bytes. A page offers up to 20 MiB, which are 40
+// as texts of JSON, and a message of the bus has at most 18.
 const maxOut = 1 << 20
 
-// Continues reports whether more of a page's offers follow a frame that Join has sent: all but the last exceed maxOut.
+// Continues reports whether more of a page's offers follow a frame that Join has sent: all but the
+// last exceed maxOut.
 func Continues(frame []byte) bool { return len(frame) > maxOut+len("]") }
 
 // say writes a call for the core, given without its closing bracket.
@@ -369,12 +355,3 @@ func (c *Core) say(text wire.Text) {
 }
 
 func call(name string) wire.Text { return wire.Text("[").Str(name).Raw(",") }
-
-func (c *Core) flush() {
-	if len(c.out) == 0 || c.left {
-		return
-	}
-	frame := c.out.Raw("]")
-	c.out = nil
-	c.r.opt.Send(c, frame)
-}

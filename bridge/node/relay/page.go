@@ -11,9 +11,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// pageSide is a Relay as the page sees it: its core. Relay.Receive calls its methods.
-type pageSide Relay
-
 func (r *pageSide) Hello(a link.About) error {
 	r.about = cloned(a)
 	if r.seat != "" {
@@ -89,7 +86,8 @@ func (r *pageSide) SetTools(_ []bridge.Tool, tools string) error {
 	return nil
 }
 
-// Touch notifies the cores that watch the URI, and those that wait for a read of it: the answer may be older than this.
+// Touch notifies the cores that watch the URI, and those that wait for a read of it: the answer may
+// be older than this.
 func (r *pageSide) Touch(uri string, revision int64) {
 	w := r.watches[uri]
 	if w != nil {
@@ -97,7 +95,9 @@ func (r *pageSide) Touch(uri string, revision int64) {
 		w.revision = max(w.revision, revision)
 	}
 	begins := r.begins(uri)
-	touches := func(other string) bool { return other == uri || begins != "" && strings.HasPrefix(other, begins) }
+	touches := func(other string) bool {
+		return other == uri || begins != "" && strings.HasPrefix(other, begins)
+	}
 	var wide []*watch
 	if begins != "" {
 		for other, o := range r.watches {
@@ -116,8 +116,9 @@ func (r *pageSide) Touch(uri string, revision int64) {
 	}
 }
 
-// begins is the common beginning of all URIs that a touch concerns if its URI is a template, or a resource that takes
-// parameters. It is "" if the touch concerns only its URI. Cores know the exact set.
+// begins is the common beginning of all URIs that a touch concerns if its URI is a template, or a
+// resource that takes parameters. It is "" if the touch concerns only its URI. Cores know the exact
+// set.
 func (r *pageSide) begins(uri string) string {
 	if head, _, template := strings.Cut(uri, "{"); template {
 		return head

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,33 +20,39 @@ import (
 )
 
 const (
-	// freshFor is how long keys are used before they are fetched again. retryAfter is the least pause between fetches when
-	// no key has signed a token, or there are no keys.
+	// freshFor is how long keys are used before they are fetched again. retryAfter is the least
+	// pause between fetches when no key has signed a token, or there are no keys.
 	freshFor, retryAfter = 15 * time.Minute, 30 * time.Second
-	// goodFor is how long keys stay good while fetches fail. The price: a withdrawn key stays good for as long.
+	// goodFor is how long keys stay good while fetches fail. The price: a withdrawn key stays good
+	// for as long.
 	goodFor = 24 * time.Hour
 	maxKeys = 1 << 20 // bytes
 )
 
 // keys are the keys of an issuer.
 type keys struct {
-	o     Options
-	where string
-	file  bool
+	where  string
+	file   bool
+	client *http.Client
+	log    *slog.Logger
+	now    func() time.Time
 
-	mu   sync.Mutex
-	set  jwk.Set       // nil until there is one
+	mu   sync.Mutex    // guards the rest
+	set  jwk.Set       // nil until there is one, and when it is too old
 	of   time.Time     // when set was fetched
 	at   time.Time     // when the last fetch ended
 	busy chan struct{} // closed at the end of the fetch under way; nil without one
-	err  error
+	err  error         // of the last fetch
 }
 
-func newKeys(where string, o Options) (*keys, error) {
-	k := &keys{o: o, where: where, file: !strings.Contains(where, "://")}
+func newKeys(where string, client *http.Client, log *slog.Logger, now func() time.Time) (*keys,
+	error) {
+	k := &keys{where: where, file: !strings.Contains(where, "://"), client: client, log: log,
+		now: now}
 	if u, err := url.Parse(where); !k.file &&
 		(err != nil || u.Scheme != "https" && !weborigin.IsLoopback(u.Scheme+"://"+u.Host)) {
-		return nil, fmt.Errorf("%q is not a place for keys: it must be a file, or an https URL", where)
+		return nil, fmt.Errorf("%q is not a place for keys: it must be a file, or an https URL",
+			where)
 	}
 	_, err := k.get(context.Background(), false)
 	if k.file {
@@ -55,14 +61,15 @@ func newKeys(where string, o Options) (*keys, error) {
 	return k, nil
 }
 
-// get returns the keys. With newer it fetches them first, unless the last fetch was less than retryAfter ago.
+// get returns the keys. With newer it fetches them first, unless the last fetch was less than
+// retryAfter ago.
 func (k *keys) get(ctx context.Context, newer bool) (jwk.Set, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.o.now().Sub(k.of) > goodFor {
+	if k.now().Sub(k.of) > goodFor {
 		k.set = nil
 	}
-	age, known := k.o.now().Sub(k.at), k.set != nil && !newer
+	age, known := k.now().Sub(k.at), k.set != nil && !newer
 	if !k.at.IsZero() && (known && age < freshFor || !known && age < retryAfter) {
 		return k.had()
 	}
@@ -100,11 +107,11 @@ func (k *keys) refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
-		k.set, k.of = set, k.o.now()
+		k.set, k.of = set, k.now()
 	} else {
-		k.o.Log.Warn("the keys of an issuer could not be had", "jwks", k.where, "error", err)
+		k.log.Warn("the keys of an issuer could not be had", "jwks", k.where, "error", err)
 	}
-	k.err, k.at = err, k.o.now()
+	k.err, k.at = err, k.now()
 	close(k.busy)
 	k.busy = nil
 }
@@ -136,7 +143,7 @@ func (k *keys) read() ([]byte, error) {
 		defer f.Close()
 		return io.ReadAll(io.LimitReader(f, maxKeys+1))
 	}
-	answer, err := k.o.Client.Get(k.where)
+	answer, err := k.client.Get(k.where)
 	if err != nil {
 		return nil, err
 	}
@@ -145,11 +152,6 @@ func (k *keys) read() ([]byte, error) {
 		return nil, fmt.Errorf("%s answers %s", k.where, answer.Status)
 	}
 	return io.ReadAll(io.LimitReader(answer.Body, maxKeys+1))
-}
-
-// serves reports whether an issuer has pages at an origin.
-func (i *issuer) serves(origin string) bool {
-	return len(i.Origins) == 0 || slices.ContainsFunc(i.Origins, func(p string) bool { return weborigin.Match(p, origin) })
 }
 
 // stay follows no redirect: the configuration alone says where keys are.

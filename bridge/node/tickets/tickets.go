@@ -1,12 +1,13 @@
-// Package tickets identifies the user of a page or an agent. It verifies the tickets that a service gives to its pages,
-// and the OAuth access tokens of agents. Both are JWTs of an issuer that the node's configuration lists.
+// Package tickets identifies the user of a page or an agent. It verifies the tickets that a service
+// gives to its pages, and the OAuth access tokens of agents. Both are JWTs of an issuer that the
+// node's configuration lists.
 //
-// A ticket is for pages: it has a claim origin, and lives for an hour at most. An access token is for agents: it has
-// scopes, and no origin. Neither is accepted in place of the other.
+// A ticket is for pages: it has a claim origin, and lives for an hour at most. An access token is
+// for agents: it has scopes, and no origin. Neither is accepted in place of the other.
 //
-// The package never accepts a token whose issuer, algorithm or audience is not listed. It never tells the other end why
-// a signature is wrong, and keeps no token. It fetches keys only from files and URLs of the configuration, never from a
-// URL in a token.
+// The package never accepts a token whose issuer, algorithm or audience is not listed. It never
+// tells the other end why a signature is wrong, and keeps no token. It fetches keys only from files
+// and URLs of the configuration, never from a URL in a token.
 package tickets
 
 import (
@@ -41,15 +42,18 @@ const (
 type Issuer struct {
 	// Issuer is the claim iss.
 	Issuer string `json:"issuer"`
-	// Tenant names the tenant of the users. Issuers of one tenant have the same users. Default Issuer.
+	// Tenant names the tenant of the users. Issuers of one tenant have the same users. Default
+	// Issuer.
 	Tenant string `json:"tenant"`
 	// JWKS is the place of its public keys: a file, or a URL with https, or with http on loopback.
 	JWKS string `json:"jwks"`
-	// Algorithms are its algorithms, all with public keys. Default ES256, ES384, RS256, PS256 and EdDSA.
+	// Algorithms are its algorithms, all with public keys. Default ES256, ES384, RS256, PS256 and
+	// EdDSA.
 	Algorithms []string `json:"algorithms"`
 	// For lists the uses of its tokens: ForPages, ForAgents. Default both.
 	For []string `json:"for"`
-	// Origins are the origins of its pages: patterns as in gateway.Options.Allow. Default any origin in a ticket.
+	// Origins are the origins of its pages: patterns as in gateway.Options.Allow. Default any
+	// origin in a ticket.
 	Origins []string `json:"origins"`
 }
 
@@ -61,7 +65,8 @@ var (
 // Options configure a Verifier.
 type Options struct {
 	Issuers []Issuer
-	// Audience is the audience that tokens must have: the URL of the fleet. Access tokens may name its /mcp instead.
+	// Audience is the audience that tokens must have: the URL of the fleet. Access tokens may name
+	// its /mcp instead.
 	Audience string
 	// Client fetches keys. Default a client with a timeout of 5 s.
 	Client *http.Client
@@ -74,8 +79,8 @@ type Options struct {
 const (
 	// maxToken bounds a token, in bytes: most servers take 8 KiB of HTTP header.
 	maxToken = 8 << 10
-	// maxTicketLife and maxTokenLife bound the life of a ticket and of an access token. Auth0's tokens live for 24 h, and
-	// for 30 days at most.
+	// maxTicketLife and maxTokenLife bound the life of a ticket and of an access token. Auth0's
+	// tokens live for 24 h, and for 30 days at most.
 	maxTicketLife, maxTokenLife = time.Hour, 30 * 24 * time.Hour
 )
 
@@ -119,8 +124,15 @@ type issuer struct {
 	keys *keys
 }
 
-// New returns a Verifier. It fetches keys at once, and later those of URLs that do not answer. An error is about
-// Options or a file.
+// serves reports whether an issuer has pages at an origin.
+func (i *issuer) serves(origin string) bool {
+	return len(i.Origins) == 0 || slices.ContainsFunc(i.Origins, func(p string) bool {
+		return weborigin.Match(p, origin)
+	})
+}
+
+// New returns a Verifier. It fetches keys at once, and later those of URLs that do not answer. An
+// error is about Options or a file.
 func New(o Options) (*Verifier, error) {
 	o.Client = cmp.Or(o.Client, &http.Client{Timeout: 5 * time.Second, CheckRedirect: stay})
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -145,7 +157,7 @@ func New(o Options) (*Verifier, error) {
 		if len(i.For) == 0 {
 			i.For = uses
 		}
-		k, err := newKeys(i.JWKS, o)
+		k, err := newKeys(i.JWKS, o.Client, o.Log, o.now)
 		if err != nil {
 			return nil, fmt.Errorf("issuer %q: %w", i.Issuer, err)
 		}
@@ -156,34 +168,40 @@ func New(o Options) (*Verifier, error) {
 
 var uses = []string{ForPages, ForAgents}
 
-// check refuses invalid values: with each the issuer would accept no token, or a restriction would have no effect.
+// check refuses invalid values: with each the issuer would accept no token, or a restriction would
+// have no effect.
 func (i *Issuer) check() error {
 	switch {
 	case i.Issuer == "" || i.JWKS == "":
 		return errors.New("an issuer has a name and jwks, a file or a URL")
 	case strings.Contains(i.Tenant, "\x00"):
-		return errors.New("a tenant's name has no zero byte: UserOf sets it off from the subject with one")
+		return errors.New("a tenant's name has no zero byte: UserOf sets it off from the subject " +
+			"with one")
 	}
 	for _, a := range i.Algorithms {
 		if !slices.Contains(publicKeys, a) {
-			return fmt.Errorf("%q is no algorithm with a public key: name some of %s", a, strings.Join(publicKeys, ", "))
+			return fmt.Errorf("%q is no algorithm with a public key: name some of %s", a,
+				strings.Join(publicKeys, ", "))
 		}
 	}
 	for _, use := range i.For {
 		if !slices.Contains(uses, use) {
-			return fmt.Errorf("its tokens cannot be for %q: name some of %s", use, strings.Join(uses, ", "))
+			return fmt.Errorf("its tokens cannot be for %q: name some of %s", use,
+				strings.Join(uses, ", "))
 		}
 	}
 	for _, origin := range i.Origins {
 		if origin != weborigin.Loopback && !weborigin.IsPattern(origin) {
-			return fmt.Errorf("%q is no origin: it must be like https://example.com, or https://*.example.com", origin)
+			return fmt.Errorf("%q is no origin: it must be like https://example.com, or "+
+				"https://*.example.com", origin)
 		}
 	}
 	return nil
 }
 
-// Keys returns the number of issuers without keys. suffice is whether at least one issuer for pages has keys, and one
-// for agents, as far as there are issuers for them. Keys begins to fetch missing keys, and does not wait for them.
+// Keys returns the number of issuers without keys. suffice is whether at least one issuer for pages
+// has keys, and one for agents, as far as there are issuers for them. Keys begins to fetch missing
+// keys, and does not wait for them.
 func (v *Verifier) Keys() (missing int, suffice bool) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -237,7 +255,8 @@ type Claim struct {
 	Until time.Time
 }
 
-// Ticket verifies the ticket of a page at an origin, which the browser reports. Errors are Refusals.
+// Ticket verifies the ticket of a page at an origin, which the browser reports. Errors are
+// Refusals.
 func (v *Verifier) Ticket(ctx context.Context, text, origin string) (Claim, error) {
 	c, token, err := v.verify(ctx, text, ForPages)
 	if err != nil {
@@ -278,7 +297,8 @@ func (v *Verifier) Token(ctx context.Context, text string) (Claim, error) {
 	return c, nil
 }
 
-// scp returns the claim scp, which some issuers use for scopes: a text or a list. Any other value gives none.
+// scp returns the claim scp, which some issuers use for scopes: a text or a list. Any other value
+// gives none.
 func scp(token jwt.Token) (scopes []string) {
 	var text string
 	if token.Get("scp", &text) == nil {
@@ -295,7 +315,8 @@ func scp(token jwt.Token) (scopes []string) {
 }
 
 // verify does the checks that tickets and access tokens share.
-func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token jwt.Token, err error) {
+func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token jwt.Token,
+	err error) {
 	i, header, err := v.issuerOf(text, use)
 	if err != nil {
 		return c, nil, err
@@ -303,8 +324,10 @@ func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token
 	if token, err = i.signed(ctx, text, header); err != nil {
 		return c, nil, err
 	}
-	if name, _ := token.Issuer(); name != i.Issuer.Issuer { // the name that chose the keys was not verified
-		return c, nil, refusal("issuer", "the token's issuer is not the one whose keys it was verified with")
+	// The name that chose the keys was not verified.
+	if name, _ := token.Issuer(); name != i.Issuer.Issuer {
+		return c, nil, refusal("issuer", "the token's issuer is not the one whose keys it was "+
+			"verified with")
 	}
 	c = Claim{Issuer: i.Issuer.Issuer, Tenant: i.Tenant}
 	c.Subject, _ = token.Subject()
@@ -332,8 +355,9 @@ func (i *issuer) signed(ctx context.Context, text string, header jws.Headers) (j
 	return nil, refusal("signature", "the token's signature is not that of its issuer")
 }
 
-// signedBy verifies the signature by the key that the header names, or by the only key if the header names none. It
-// uses the header's algorithm, which the issuer's configuration lists; the algorithm in the key set need not be listed.
+// signedBy verifies the signature by the key that the header names, or by the only key if the
+// header names none. It uses the header's algorithm, which the issuer's configuration lists; the
+// algorithm in the key set need not be listed.
 func signedBy(set jwk.Set, text string, header jws.Headers) (jwt.Token, error) {
 	alg, _ := header.Algorithm()
 	kid, named := header.KeyID()
@@ -354,22 +378,27 @@ func signedBy(set jwk.Set, text string, header jws.Headers) (jwt.Token, error) {
 	return jwt.Parse([]byte(text), jwt.WithKey(alg, key), jwt.WithValidate(false))
 }
 
-// issuerOf returns the issuer that the token claims, and the token's header. Neither is verified yet.
+// issuerOf returns the issuer that the token claims, and the token's header. Neither is verified
+// yet.
 func (v *Verifier) issuerOf(text, use string) (i *issuer, header jws.Headers, err error) {
 	if len(text) > maxToken {
-		return nil, nil, refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d", len(text), maxToken))
+		return nil, nil, refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d",
+			len(text), maxToken))
 	}
 	var claimed struct{ Iss string }
 	message, err := jws.Parse([]byte(text), jws.WithCompact())
-	if err != nil || len(message.Signatures()) != 1 || json.Unmarshal(message.Payload(), &claimed) != nil {
+	if err != nil || len(message.Signatures()) != 1 || json.Unmarshal(message.Payload(),
+		&claimed) != nil {
 		return nil, nil, refusal("malformed", "this is no token")
 	}
 	if i = v.issuers[claimed.Iss]; i == nil || !slices.Contains(i.For, use) {
-		return nil, nil, refusal("issuer", "the token's issuer is not one whose tokens for "+use+" are taken")
+		return nil, nil, refusal("issuer", "the token's issuer is not one whose tokens "+
+			"for "+use+" are taken")
 	}
 	header = message.Signatures()[0].ProtectedHeaders()
 	if alg, _ := header.Algorithm(); !slices.Contains(i.Algorithms, alg.String()) {
-		return nil, nil, refusal("algorithm", "the token is signed in a way that is not taken from its issuer")
+		return nil, nil, refusal("algorithm", "the token is signed in a way that is not taken "+
+			"from its issuer")
 	}
 	if header.Has(jws.CriticalKey) { // no extension is known here
 		return nil, nil, refusal("malformed", "the token insists on an extension that is not known")
@@ -399,7 +428,8 @@ func (v *Verifier) valid(token jwt.Token, use string) error {
 	return nil
 }
 
-// isUs reports whether an audience is the fleet. A client that has parsed the URL of an origin appends a slash.
+// isUs reports whether an audience is the fleet. A client that has parsed the URL of an origin
+// appends a slash.
 func (v *Verifier) isUs(audience, use string) bool {
 	audience, us := strings.TrimSuffix(audience, "/"), strings.TrimSuffix(v.o.Audience, "/")
 	return audience == us || use == ForAgents && audience == us+"/mcp"

@@ -1,8 +1,8 @@
-// Package traces exports the work of a node for agents as traces, by OpenTelemetry's OTLP over HTTP: agents' requests,
-// the resulting calls of pages elsewhere, and the pages' answers.
+// Package traces exports the work of a node for agents as traces, by OpenTelemetry's OTLP over
+// HTTP: agents' requests, the resulting calls of pages elsewhere, and the pages' answers.
 //
-// A span has the user's hash, the node and the method. The package never learns contents, URIs, tokens or names, and
-// never delays a request: spans that the receiver does not accept are dropped.
+// A span has the user's hash, the node and the method. The package never learns contents, URIs,
+// tokens or names, and never delays a request: spans that the receiver does not accept are dropped.
 package traces
 
 import (
@@ -25,7 +25,8 @@ import (
 
 // Options configure the exporter.
 type Options struct {
-	// Endpoint is the receiver's URL, such as http://127.0.0.1:4318. Without a path, /v1/traces is added.
+	// Endpoint is the receiver's URL, such as http://127.0.0.1:4318. Without a path, /v1/traces is
+	// added.
 	Endpoint string
 	// Version is the node's version.
 	Version string
@@ -47,17 +48,20 @@ const stopTimeout = 2 * time.Second
 func New(o Options) (*Traces, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%.100q is no URL of a receiver of traces: it is like http://127.0.0.1:4318", o.Endpoint)
+		return nil, fmt.Errorf("%.100q is no URL of a receiver of traces: it is like "+
+			"http://127.0.0.1:4318", o.Endpoint)
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/v1/traces"
 	}
-	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(u.String()))
+	exporter, err := otlptracehttp.New(context.Background(),
+		otlptracehttp.WithEndpointURL(u.String()))
 	if err != nil {
 		return nil, err
 	}
 	about, err := resource.New(context.Background(), resource.WithAttributes(
-		attribute.String("service.name", "pagewire-node"), attribute.String("service.version", o.Version)),
+		attribute.String("service.name", "pagewire-node"), attribute.String("service.version",
+			o.Version)),
 		resource.WithFromEnv())
 	if err != nil {
 		return nil, err
@@ -65,7 +69,8 @@ func New(o Options) (*Traces, error) {
 	if o.Failed != nil {
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(o.Failed))
 	}
-	t := &Traces{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))}
+	t := &Traces{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter),
+		sdk.WithResource(about))}
 	t.tracer = t.provider.Tracer("github.com/pagewire/pagewire/bridge/node")
 	return t, nil
 }
@@ -77,8 +82,10 @@ func (t *Traces) Close() error {
 	return t.provider.Shutdown(ctx)
 }
 
-// methods are the methods of HTTP and MCP that spans name. A client may send any other, which becomes _OTHER.
-var methods = map[string]bool{"GET": true, "POST": true, "DELETE": true, "initialize": true, "ping": true,
+// methods are the methods of HTTP and MCP that spans name. A client may send any other, which
+// becomes _OTHER.
+var methods = map[string]bool{"GET": true, "POST": true, "DELETE": true, "initialize": true,
+	"ping":            true,
 	"server/discover": true, "resources/list": true, "resources/read": true, "resources/templates/list": true,
 	"resources/subscribe": true, "resources/unsubscribe": true, "subscriptions/listen": true, "tools/list": true,
 	"tools/call": true, "notifications/initialized": true, "notifications/cancelled": true}
@@ -98,11 +105,13 @@ func (t *Traces) Agents(next http.Handler) http.Handler {
 		if method := r.Header.Get("Mcp-Method"); method != "" {
 			list = append(list, attribute.String("mcp.method.name", known(method)))
 		}
-		ctx, span := t.tracer.Start(ctx, "agent's request", trace.WithSpanKind(trace.SpanKindServer),
+		ctx, span := t.tracer.Start(ctx, "agent's request",
+			trace.WithSpanKind(trace.SpanKindServer),
 			trace.WithAttributes(list...))
 		defer span.End()
 		r = r.WithContext(ctx)
-		t.w3c.Inject(ctx, propagation.HeaderCarrier(r.Header)) // for the other node, if the request is passed on
+		// For the other node, if the request is passed on.
+		t.w3c.Inject(ctx, propagation.HeaderCarrier(r.Header))
 		s := &status{ResponseWriter: w}
 		next.ServeHTTP(s, r)
 		span.SetAttributes(attribute.Int("http.response.status_code", s.code))
@@ -157,9 +166,11 @@ func (t *Traces) Answers(carry, call, user string) (done func(ok bool)) {
 	return done
 }
 
-func (t *Traces) begin(ctx context.Context, name string, kind trace.SpanKind, user string) (context.Context,
+func (t *Traces) begin(ctx context.Context, name string, kind trace.SpanKind,
+	user string) (context.Context,
 	func(ok bool)) {
-	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(ofUser(user)))
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind),
+		trace.WithAttributes(ofUser(user)))
 	return ctx, func(ok bool) {
 		if !ok {
 			span.SetStatus(codes.Error, "")

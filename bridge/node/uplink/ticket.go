@@ -10,43 +10,59 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 )
 
-// maxTicket bounds a ticket, in bytes, as a node does, and commandTimeout the command that gives one.
 const (
+	// maxTicket bounds a ticket, in bytes, as a node does, and commandTimeout the command that
+	// gives one.
 	maxTicket      = 8 << 10
 	commandTimeout = 10 * time.Second
+	// renewAfter is the part of a ticket's life after which it is replaced, and leastPause the
+	// least time until then.
+	renewAfter, leastPause = 0.7, 5 * time.Second
 )
+
+// tickets are the tickets for the pages of each origin.
+type tickets struct {
+	ctx     context.Context
+	give    func(ctx context.Context, origin string) (string, error)
+	atLeast time.Duration // until a ticket or a failure is replaced
+
+	mu sync.Mutex // guards of
+	of map[string]*ticket
+}
 
 // A ticket is shared by the pages of an origin. err is the reason if there is no text.
 type ticket struct {
-	asking     chan struct{} // full while one page asks for a ticket; the others wait. It guards the rest
+	// Full while one page asks for a ticket; the others wait. It guards the rest.
+	asking     chan struct{}
 	text       string
 	err        error
 	got, renew time.Time
 }
 
-// of locks the ticket of an origin until done is called.
-func (n *Node) of(origin string) (t *ticket, done func()) {
-	n.mu.Lock()
-	if t = n.tickets[origin]; t == nil {
+// lock locks the ticket of an origin until done is called.
+func (s *tickets) lock(origin string) (t *ticket, done func()) {
+	s.mu.Lock()
+	if t = s.of[origin]; t == nil {
 		t = &ticket{asking: make(chan struct{}, 1)}
-		n.tickets[origin] = t
+		s.of[origin] = t
 	}
-	n.mu.Unlock()
+	s.mu.Unlock()
 	t.asking <- struct{}{}
 	return t, func() { <-t.asking }
 }
 
-// ticket returns a ticket for pages of an origin, and the time until it must be replaced. A failure is kept for
-// renewAtLeast, so that hundreds of pages do not run the command more often.
-func (n *Node) ticket(origin string) (string, time.Duration, error) {
-	t, done := n.of(origin)
+// get returns a ticket for pages of an origin, and the time until it must be replaced. A failure is
+// kept for atLeast, so that hundreds of pages do not run the command more often.
+func (s *tickets) get(origin string) (string, time.Duration, error) {
+	t, done := s.lock(origin)
 	defer done()
 	if time.Until(t.renew) <= 0 {
 		left := time.Duration(0)
-		if t.text, t.err = n.o.Ticket(n.ctx, origin); t.err != nil {
+		if t.text, t.err = s.give(s.ctx, origin); t.err != nil {
 			t.err = fmt.Errorf("there is no ticket: %w", t.err)
 		} else if c, err := claimsOf(t.text); err != nil {
 			t.err = err
@@ -54,16 +70,16 @@ func (n *Node) ticket(origin string) (string, time.Duration, error) {
 			left = time.Duration(float64(time.Until(time.Unix(int64(c.Exp), 0))) * renewAfter)
 		}
 		t.got = time.Now()
-		t.renew = t.got.Add(max(n.o.renewAtLeast, left))
+		t.renew = t.got.Add(max(s.atLeast, left))
 	}
 	return t.text, time.Until(t.renew), t.err
 }
 
 // refused sets an early time for replacing an origin's ticket, because the node has refused it.
-func (n *Node) refused(origin string) {
-	t, done := n.of(origin)
+func (s *tickets) refused(origin string) {
+	t, done := s.lock(origin)
 	defer done()
-	t.renew = t.got.Add(n.o.renewAtLeast)
+	t.renew = t.got.Add(s.atLeast)
 }
 
 type claims struct {
@@ -82,15 +98,16 @@ func claimsOf(text string) (c claims, err error) {
 	return c, errors.New("what is given as a ticket is none: it is to be a JWT of 8 KiB at most")
 }
 
-// TicketCommand gets each ticket from a command that prints it. The page's origin is the command's last argument. No
-// shell reads the line.
+// TicketCommand gets each ticket from a command that prints it. The page's origin is the command's
+// last argument. No shell reads the line.
 func TicketCommand(line string) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, origin string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 		defer cancel()
 		words := append(strings.Fields(line), origin)
 		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-		cmd.WaitDelay = time.Second // a process that it leaves running, such as a key agent, may hold its output open
+		// A process that it leaves running, such as a key agent, may hold its output open.
+		cmd.WaitDelay = time.Second
 		out, err := cmd.Output()
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil
@@ -105,8 +122,9 @@ func TicketCommand(line string) func(context.Context, string) (string, error) {
 	}
 }
 
-// TicketFile takes tickets from a file, one a line. It chooses the ticket whose claim origin is the page's; of several,
-// the one that ends last. The file is read each time. No other user may be able to read it.
+// TicketFile takes tickets from a file, one a line. It chooses the ticket whose claim origin is the
+// page's; of several, the one that ends last. The file is read each time. No other user may be able
+// to read it.
 func TicketFile(path string) func(context.Context, string) (string, error) {
 	return func(_ context.Context, origin string) (string, error) {
 		text, err := os.ReadFile(path)
@@ -114,7 +132,8 @@ func TicketFile(path string) func(context.Context, string) (string, error) {
 			return "", err
 		}
 		// Windows has no such permission bits.
-		if info, err := os.Stat(path); err == nil && info.Mode()&0o077 != 0 && runtime.GOOS != "windows" {
+		if info, err := os.Stat(path); err == nil && info.Mode()&0o077 != 0 &&
+			runtime.GOOS != "windows" {
 			return "", fmt.Errorf("others on this machine may read %s: chmod 600 %[1]s", path)
 		}
 		found, last := "", 0.0
@@ -126,6 +145,7 @@ func TicketFile(path string) func(context.Context, string) (string, error) {
 		if found != "" {
 			return found, nil
 		}
-		return "", fmt.Errorf("%s has no ticket whose claim origin is %s: it is to have one a line", path, origin)
+		return "", fmt.Errorf("%s has no ticket whose claim origin is %s: it is to have one a line",
+			path, origin)
 	}
 }

@@ -1,10 +1,11 @@
-// Package uplink lets pages of a desktop dial out to the user's own node of a fleet, pagewire-node, as pages of a
-// service do by themselves. The desktop's gateway and the node are two cores of such a page: package relay stands
-// between them and the page.
+// Package uplink lets pages of a desktop dial out to the user's own node of a fleet, pagewire-node,
+// as pages of a service do by themselves. The desktop's gateway and the node are two cores of such
+// a page: package relay stands between them and the page.
 //
-// Only pages of the origins in Options leave the machine. Each has its own connection. The connection's Origin header
-// is the page's origin, and its first message is a ticket for that origin. A ticket is replaced before it ends. The
-// node's agents can call the tools of pages only if Options say so.
+// Only pages of the origins in Options leave the machine. Each has its own connection. The
+// connection's Origin header is the page's origin, and its first message is a ticket for that
+// origin. A ticket is replaced before it ends. The node's agents can call the tools of pages only
+// if Options say so.
 package uplink
 
 import (
@@ -42,14 +43,17 @@ import (
 type Options struct {
 	// URL is the node's: wss://live.example, or ws: on loopback. Without a path it is /page.
 	URL string
-	// Origins are patterns as in gateway.Options.AllowPages. Without any, no page matches. Deny has the exceptions.
+	// Origins are patterns as in gateway.Options.AllowPages. Without any, no page matches. Deny has
+	// the exceptions.
 	Origins, Deny []string
-	// Shown are those of these origins of whose pages the node also gets what they show. That another
-	// agent's user has named an origin, or has granted it in the extension, does not count here.
+	// Shown are those of these origins of whose pages the node also gets what they show. That
+	// another agent's user has named an origin, or has granted it in the extension, does not count
+	// here.
 	Shown []string
 	// Tools lets the node's agents call the tools of these pages.
 	Tools bool
-	// Ticket returns the text of a ticket for pages of an origin, as TicketFile and TicketCommand do.
+	// Ticket returns the text of a ticket for pages of an origin, as TicketFile and TicketCommand
+	// do.
 	Ticket func(ctx context.Context, origin string) (string, error)
 	// Version is sent to the page. Log receives the log.
 	Version string
@@ -59,17 +63,18 @@ type Options struct {
 }
 
 const (
-	// retryFirst and retryLast are the first and the longest pause between two connections of a page.
+	// retryFirst and retryLast are the first and the longest pause between two connections of a
+	// page.
 	retryFirst, retryLast = 500 * time.Millisecond, 15 * time.Second
 	// dialTimeout bounds a connection's handshake.
 	dialTimeout = 10 * time.Second
-	// renewAfter is the part of a ticket's life after which it is replaced, and leastPause the least time until then.
-	renewAfter, leastPause = 0.7, 5 * time.Second
 	// maxFrame bounds a frame of the node, in bytes. The node has the same bound for ours.
 	maxFrame = 17 << 20
-	// maxQueued is how many bytes a page and the node may send while earlier frames are being delivered.
+	// maxQueued is how many bytes a page and the node may send while earlier frames are being
+	// delivered.
 	maxQueued = 1 << 20
-	// maxOffered bounds the descriptors that are kept for the node, of all pages together, to as much as a gateway keeps.
+	// maxOffered bounds the descriptors that are kept for the node, of all pages together, to as
+	// much as a gateway keeps.
 	maxOffered = 64 << 20
 )
 
@@ -80,15 +85,18 @@ func (o *Options) Check() error {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
 		return fmt.Errorf("the node %q: want a URL such as wss://live.example", o.URL)
 	case u.Scheme != "wss" && (u.Scheme != "ws" || !weborigin.IsLoopback("http://"+u.Host) ||
-		strings.HasSuffix(u.Hostname(), ".localhost")): // a name server decides where the last ones are
-		return fmt.Errorf("the node %q: want wss:, or on this machine ws:, because the contents of pages go there", o.URL)
+		// A name server decides where the last ones are.
+		strings.HasSuffix(u.Hostname(), ".localhost")):
+		return fmt.Errorf("the node %q: want wss:, or on this machine ws:, because the contents "+
+			"of pages go there", o.URL)
 	case len(o.Origins) == 0:
 		return errors.New("no page goes to the node: name the origins of those that are to")
 	}
 	return nil
 }
 
-// A Node is the node to which pages of this machine connect. Its methods may be called concurrently.
+// A Node is the node to which pages of this machine connect. Its methods may be called
+// concurrently.
 type Node struct {
 	o     Options
 	url   *url.URL
@@ -96,22 +104,22 @@ type Node struct {
 	began time.Time
 	ctx   context.Context
 
-	mu      sync.Mutex
-	tickets map[string]*ticket // by origin
-	told    map[string]string  // by origin: why its pages are not at the node
+	tickets tickets
+
+	mu   sync.Mutex        // guards told
+	told map[string]string // by origin: why its pages are not at the node; "" if they are
 
 	sent sync.Map // document to a chan struct{} that is closed when the document has left the node
 }
 
 // New returns a Node that works until ctx ends. Options must have passed Check.
 func New(ctx context.Context, o Options) *Node {
-	n := &Node{o: o, ctx: ctx, began: time.Now(), tickets: map[string]*ticket{}, told: map[string]string{}}
+	n := &Node{o: o, ctx: ctx, began: time.Now(), told: map[string]string{},
+		tickets: tickets{ctx: ctx, give: o.Ticket, of: map[string]*ticket{},
+			atLeast: cmp.Or(o.renewAtLeast, leastPause)}}
 	n.url, _ = url.Parse(o.URL) // Check has parsed it
 	if n.url.Path == "" || n.url.Path == "/" {
 		n.url.Path = "/page"
-	}
-	if n.o.renewAtLeast == 0 {
-		n.o.renewAtLeast = leastPause
 	}
 	n.relay = relay.Options{Build: o.Version, Offered: quota.New(maxOffered, maxOffered),
 		Send: func(to *relay.Core, frame []byte) { to.Owner.(func([]byte))(frame) }}
@@ -121,7 +129,8 @@ func New(ctx context.Context, o Options) *Node {
 func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Milliseconds()) }
 
 // Share is gateway.Options.Share.
-func (n *Node) Share(info gateway.PageInfo, receive func([]byte) error, send func([]byte)) gateway.Sharer {
+func (n *Node) Share(info gateway.PageInfo, receive func([]byte) error,
+	send func([]byte)) gateway.Sharer {
 	owner := bridge.Owner{Origin: info.Origin, Profile: info.Profile, Shown: info.Shown}
 	served := door.Scope{Only: n.o.Origins, Deny: n.o.Deny, Shown: n.o.Shown}
 	if len(n.o.Origins) == 0 || !door.Admits(served, owner) {
@@ -167,7 +176,8 @@ func (p *page) Receive(frame []byte) error {
 	if err == nil && p.here == nil {
 		p.introduce()
 		p.here = p.relay.Join(p.n.now(), func(frame []byte) {
-			p.queue = append(p.queue, func() { _ = p.receive(frame) }) // the gateway tells the page why, by Send
+			// The gateway tells the page why, by Send.
+			p.queue = append(p.queue, func() { _ = p.receive(frame) })
 		}, true)
 		go p.run(cmp.Or(p.relay.About().Epoch, p.info.Tab) + " " + p.info.Origin)
 	}
@@ -175,8 +185,8 @@ func (p *page) Receive(frame []byte) error {
 	return err
 }
 
-// enter takes the lock for a frame. It waits while more than maxQueued bytes are being delivered: otherwise the
-// goroutine that delivers them might never end.
+// enter takes the lock for a frame. It waits while more than maxQueued bytes are being delivered:
+// otherwise the goroutine that delivers them might never end.
 func (p *page) enter(frame []byte) {
 	p.mu.Lock()
 	for p.queued > maxQueued {
@@ -185,7 +195,8 @@ func (p *page) enter(frame []byte) {
 	p.queued += len(frame)
 }
 
-// introduce completes the page's description: over CDP and from the extension a page gives only its epoch.
+// introduce completes the page's description: over CDP and from the extension a page gives only its
+// epoch.
 func (p *page) introduce() {
 	a := p.relay.About()
 	if p.info.Given == "" && a.Tab == "" {
@@ -213,7 +224,8 @@ func (p *page) Send(frame []byte) {
 		}
 		p.stop()
 		p.queue = append(p.queue, func() { p.send(nil) })
-	case p.here != nil: // before the page's hello the gateway has sent only its hello; the relay sends its own
+	case p.here != nil:
+		// Before the page's hello the gateway has sent only its hello; the relay sends its own.
 		if refused := (*relay.Refused)(nil); errors.As(p.here.Receive(p.n.now(), frame), &refused) {
 			p.relay.Refuse(refused.Reason)
 		}
@@ -221,7 +233,8 @@ func (p *page) Send(frame []byte) {
 	}
 }
 
-// deliver gives the gateway and the page their frames, in order, and unlocks. They may answer meanwhile.
+// deliver gives the gateway and the page their frames, in order, and unlocks. They may answer
+// meanwhile.
 func (p *page) deliver() {
 	for !p.delivering && len(p.queue) > 0 {
 		next := p.queue[0]
@@ -271,8 +284,8 @@ func (p *page) run(document string) {
 	}
 }
 
-// enter waits until no page of a document is at the node. A document that comes in several ways has several pages here,
-// and is one there.
+// enter waits until no page of a document is at the node. A document that comes in several ways has
+// several pages here, and is one there.
 func (n *Node) enter(ctx context.Context, document string) (leave func()) {
 	for mine := make(chan struct{}); ; {
 		other, taken := n.sent.LoadOrStore(document, mine)
@@ -294,7 +307,7 @@ func (n *Node) enter(ctx context.Context, document string) (leave func()) {
 func (p *page) connect() error {
 	ctx, end := context.WithCancel(p.ctx)
 	defer end()
-	first, renew, err := p.n.ticket(p.info.Origin)
+	first, renew, err := p.n.tickets.get(p.info.Origin)
 	if err != nil {
 		return err
 	}
@@ -361,10 +374,10 @@ func (p *page) renew(ctx context.Context, conn *wsconn.Conn, last string, pause 
 		if retry.Sleep(ctx, pause); ctx.Err() != nil {
 			return
 		}
-		text, next, err := p.n.ticket(p.info.Origin)
+		text, next, err := p.n.tickets.get(p.info.Origin)
 		if pause = next; err != nil {
 			p.n.report(p.info.Origin, err)
-			pause = p.n.o.renewAtLeast
+			pause = p.n.tickets.atLeast
 		} else if text != last {
 			last = text
 			sendTicket(conn, text)
@@ -389,7 +402,9 @@ func (p *page) dial(ctx context.Context) (*wsconn.Conn, error) {
 	defer cancel()
 	var over net.Conn
 	var err error
-	at := func(port string) string { return net.JoinHostPort(n.url.Hostname(), cmp.Or(n.url.Port(), port)) }
+	at := func(port string) string {
+		return net.JoinHostPort(n.url.Hostname(), cmp.Or(n.url.Port(), port))
+	}
 	if n.url.Scheme == "wss" {
 		d := tls.Dialer{Config: &tls.Config{NextProtos: []string{"http/1.1"}}}
 		over, err = d.DialContext(ctx, "tcp", at("443"))
@@ -399,10 +414,11 @@ func (p *page) dial(ctx context.Context) (*wsconn.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, answer, err := wsconn.Client(ctx, over, n.url.RequestURI(), headers, wsconn.Options{MaxMessage: maxFrame,
-		Note: func(c *wsconn.Conn, _ []byte) {
-			go c.Close() // the node shuts down, and sends its pages elsewhere
-		}})
+	conn, answer, err := wsconn.Client(ctx, over, n.url.RequestURI(), headers,
+		wsconn.Options{MaxMessage: maxFrame,
+			Note: func(c *wsconn.Conn, _ []byte) {
+				go c.Close() // the node shuts down, and sends its pages elsewhere
+			}})
 	if err != nil && answer != nil {
 		err = fmt.Errorf("it answers %s: is a pagewire-node there?", answer.Status)
 	}
@@ -417,9 +433,11 @@ func (n *Node) report(origin string, err error) {
 	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
 		return // the node shuts down
 	case errors.As(err, &refused) && refused.Code == websocket.StatusPolicyViolation:
-		says = fmt.Sprintf("it refuses them: %s. What gives the tickets is to give, for this origin, a JWT of an issuer "+
-			"that the node lists, with aud the node's public URL, origin %s, and exp within an hour", refused.Reason, origin)
-		n.refused(origin)
+		says = fmt.Sprintf("it refuses them: %s. What gives the tickets is to give, for this "+
+			"origin, a JWT of an issuer "+
+			"that the node lists, with aud the node's public URL, origin %s, and exp within an "+
+			"hour", refused.Reason, origin)
+		n.tickets.refused(origin)
 	case err != nil:
 		says = err.Error()
 	}
@@ -432,6 +450,7 @@ func (n *Node) report(origin string, err error) {
 	if says == "" {
 		n.o.Log.Info("pages are at the node", "origin", origin, "node", n.o.URL)
 	} else {
-		n.o.Log.Warn("pages are not at the node; it is tried again", "origin", origin, "node", n.o.URL, "reason", says)
+		n.o.Log.Warn("pages are not at the node; it is tried again", "origin", origin, "node",
+			n.o.URL, "reason", says)
 	}
 }
