@@ -18,7 +18,7 @@ import { registerScripts } from "./scripts.ts";
 import type { ShownTab } from "./showntab.ts";
 import { Shows } from "./shows.ts";
 import { socket } from "./socket.ts";
-import type { Request, Shown } from "./state.ts";
+import type { Request, PanelState } from "./state.ts";
 import { tabNames, Targets, webOrigin } from "./tabs.ts";
 import type { Transport } from "./transport.ts";
 
@@ -31,6 +31,7 @@ const defaultGateway = "ws://127.0.0.1:7433/page";
 const lookAgain = 60_000;
 
 const granted = permissions();
+/** The same, once they are known. */
 let user: Permissions | undefined;
 /** The profile has a new name: the documents must reconnect, since only their hello has it. */
 let renamed = false;
@@ -38,6 +39,7 @@ void granted.then((p) => {
   user = p;
   void update();
 });
+/** The extension's own pages that are open. */
 const panels = new Set<chrome.runtime.Port>();
 
 /** Registers the content scripts where the user wants them. */
@@ -90,6 +92,10 @@ const keepSecret = async (secret: string) => {
 
 const names = tabNames();
 
+/**
+ * The one in use, and when it was chosen. Undefined before the first update, and for a moment
+ * later.
+ */
 let transport: Transport | undefined;
 let transportSince = 0;
 
@@ -113,6 +119,7 @@ async function chooseTransport(): Promise<void> {
   transport = nativeMessaging(name, () => void update(), bySocket, learned);
 }
 
+/** Whether an update waits for what it needs: it sees all changes until then. */
 let updating = false;
 async function update(): Promise<void> {
   if (updating) return;
@@ -160,7 +167,7 @@ async function update(): Promise<void> {
   for (const port of panels) port.postMessage(view);
 }
 
-async function show(all: readonly Live[]): Promise<Shown> {
+async function show(all: readonly Live[]): Promise<PanelState> {
   const p = await granted;
   return {
     on: p.on,
@@ -210,7 +217,7 @@ chrome.runtime.onConnect.addListener((port) => {
       const none = { origin: "" };
       const read =
         name && !part ? none : await shows.preview(tab, name && part ? { name, part } : {}).catch(() => none);
-      const preview: Pick<Shown, "preview"> = { preview: { tab, ...read, ...(name && { part: name }) } };
+      const preview: Pick<PanelState, "preview"> = { preview: { tab, ...read, ...(name && { part: name }) } };
       if (panels.has(port)) port.postMessage(preview);
       return;
     }

@@ -46,13 +46,17 @@ interface Owner {
 
 /** A document, without sessions: worker.ts adds those. */
 export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
+  // What the relay has told, within bounds: not to be trusted beyond the document's own origin.
   frame = "";
   url: string;
   title = "";
   focused = 0;
   offers = 0;
+  /** The user's last answer. Without it there is no link. */
   admitted = false;
+  /** For good: it has no port, no link, and is in no list. */
   gone = false;
+  /** The present link's; undefined if there is none. */
   private events: LinkEvents | undefined;
   /** Makes the names of the tab and its window at the link's other end. */
   private name: TabName = String;
@@ -246,9 +250,13 @@ export function documents<D extends Live>(
   options: Pick<Options, "admits" | "changed"> & { profile?(): string },
   Kind: new (...of: ConstructorParameters<typeof Live>) => D,
 ): DocumentList<D> {
+  /** Documents by id: those whose port is open, at most `maxDocuments`. */
   const all = new Map<number, D>();
+  /** Why ports were refused, and how often. The reasons are ours. */
   const refused = new Map<string, number>();
+  /** The last id. None is given twice. */
   let last = 0;
+  /** Whether one of the extension's own pages is open. */
   let attended = false;
 
   const refuse = (reason: string, peer: string) => {

@@ -10,7 +10,7 @@
 import { reconnect } from "../link/reconnect.ts";
 import {
   farewell,
-  follow,
+  syncServed,
   type Link,
   type Linkable,
   type Transport,
@@ -49,6 +49,7 @@ interface FromHost {
 
 interface Served {
   document: Linkable;
+  /** There is one while there is a session. */
   link?: Link | undefined;
   /** The number of the session that the host has opened for it; 0 for none. */
   session: number;
@@ -81,8 +82,10 @@ export function nativeMessaging(
   absent: (why: string) => void,
   learned: (secret: string) => void,
 ): Transport {
+  /** To the process that runs; undefined if none does. */
   let port: chrome.runtime.Port | undefined;
   let state: State = { transport: "native messaging", connected: false, why: "" };
+  /** By the document's id: what the process knows, or will be told once it runs. */
   const served = new Map<number, Served>();
   /** Ends the process when there has been no document for a while. */
   let idle: ReturnType<typeof setTimeout> | undefined;
@@ -240,7 +243,7 @@ export function nativeMessaging(
         if (port) open(one);
         return one;
       };
-      follow(served, documents, add, close);
+      syncServed(served, documents, add, close);
       clearTimeout(idle);
       if (served.size && !port && !paused) connect();
       if (!served.size && port)

@@ -4,7 +4,7 @@ import { startTheme } from "../parts/theme.ts";
 import { Gateway, Switch } from "./parts.tsx";
 import { Parts } from "./shares.tsx";
 import { maxProfile, type What } from "./permissions.ts";
-import { follow, type Shown, type Site } from "./state.ts";
+import { subscribe, type PanelState, type Site } from "./state.ts";
 
 const root = document.getElementById("app")!;
 startTheme();
@@ -29,7 +29,7 @@ function Origins({ what, sites }: { what: What; sites: readonly Site[] }) {
   );
 }
 
-const draw = (shown: Shown) =>
+const draw = (state: PanelState) =>
   render(
     <>
       <header>
@@ -38,39 +38,39 @@ const draw = (shown: Shown) =>
       <main>
         <section aria-labelledby="sites">
           <h2 id="sites">Allowed sites</h2>
-          <Switch id="stop" shown={shown} act={act} />
-          <Switch id="only" shown={shown} act={act} />
-          <Switch id="front" shown={shown} act={act} />
-          {!shown.origins.length && (
+          <Switch id="stop" state={state} act={act} />
+          <Switch id="only" state={state} act={act} />
+          <Switch id="front" state={state} act={act} />
+          {!state.origins.length && (
             <p class="empty">
-              {shown.on.only
+              {state.on.only
                 ? "None. Allow the site in front in the popup."
                 : "None. A site asks by the badge on Pagewire's button; allow it in the popup."}
             </p>
           )}
-          <Origins what="offers" sites={shown.origins} />
+          <Origins what="offers" sites={state.origins} />
         </section>
-        {shown.shows.length > 0 && (
+        {state.shows.length > 0 && (
           <section aria-labelledby="shows">
             <h2 id="shows">Sites of which agents read everything they show</h2>
-            <Origins what="shows" sites={shown.shows} />
+            <Origins what="shows" sites={state.shows} />
           </section>
         )}
-        {shown.parts.length > 0 && (
+        {state.parts.length > 0 && (
           <section aria-labelledby="parts">
             <h2 id="parts">Parts of pages that agents read</h2>
-            <Parts shown={shown} act={act} />
+            <Parts state={state} act={act} />
           </section>
         )}
         <section aria-labelledby="gateway">
           <h2 id="gateway">Gateway</h2>
-          <Gateway shown={shown} />
+          <Gateway state={state} />
           <label>
             Name of this browser profile, for agents:{" "}
             <input
               id="profile"
               maxLength={maxProfile}
-              value={shown.profile}
+              value={state.profile}
               onChange={(e) => act({ do: "profile", name: e.currentTarget.value })}
             />
           </label>
@@ -79,11 +79,11 @@ const draw = (shown: Shown) =>
             the browser start it.
           </p>
         </section>
-        {shown.refused.length > 0 && (
+        {state.refused.length > 0 && (
           <section aria-labelledby="refused">
             <h2 id="refused">Refused</h2>
             <dl class="refused">
-              {shown.refused.map(([why, times]) => (
+              {state.refused.map(([why, times]) => (
                 <div key={why}>
                   <dt>{why}</dt>
                   <dd>{times}</dd>
@@ -96,4 +96,4 @@ const draw = (shown: Shown) =>
     </>,
     root,
   );
-const act = follow(draw);
+const act = subscribe(draw);

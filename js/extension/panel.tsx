@@ -9,11 +9,11 @@ import { Feed, type Page } from "../inspector/feed.ts";
 import { startTheme } from "../parts/theme.ts";
 import { originOf } from "./parts.tsx";
 import { prove } from "./prove.ts";
-import { follow, type Shown } from "./state.ts";
+import { subscribe, type PanelState } from "./state.ts";
 
 const tab = Number(new URLSearchParams(location.search).get("tab"));
 const root = document.getElementById("app")!;
-let shown: Shown | undefined;
+let state: PanelState | undefined;
 /** The tab's origin. */
 let here = "";
 
@@ -30,8 +30,8 @@ function todo(page: Page | undefined): string {
   if (feed.status !== "connected")
     return `No gateway answers at ${host}: run pagewire serve, or start an agent that pagewire config has set up.`;
   if (page) return "";
-  if (shown?.on.stop) return "All sites are stopped: start them in Pagewire's popup.";
-  if (here && !shown?.origins.some(({ origin }) => origin === here))
+  if (state?.on.stop) return "All sites are stopped: start them in Pagewire's popup.";
+  if (here && !state?.origins.some(({ origin }) => origin === here))
     return `${here} is not allowed: allow it in Pagewire's popup.`;
   return "This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.";
 }
@@ -83,8 +83,8 @@ const feed = new Feed(url, draw, (talk) => {
   if (typeof secret !== "string") throw new Error("no secret");
   return prove(secret, url, talk);
 });
-follow((now) => {
-  shown = now;
+subscribe((now) => {
+  state = now;
   void look();
 });
 await look();

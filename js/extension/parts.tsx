@@ -2,7 +2,7 @@
 // markup, address or style.
 import { count, size } from "../parts/text.ts";
 import type { Grant, What } from "./permissions.ts";
-import type { Shown, ShownPage, Request } from "./state.ts";
+import type { PanelState, PanelPage, Request } from "./state.ts";
 import { webOrigin } from "./tabs.ts";
 
 export type Do = (what: Request) => void;
@@ -10,12 +10,12 @@ export type Do = (what: Request) => void;
 /** The documents of one site in the tab. */
 interface Site {
   origin: string;
-  pages: ShownPage[];
+  pages: PanelPage[];
 }
 
-function sitesOf(shown: Shown, tab: number | undefined): Site[] {
+function sitesOf(state: PanelState, tab: number | undefined): Site[] {
   const sites = new Map<string, Site>();
-  for (const page of shown.pages) {
+  for (const page of state.pages) {
     if (page.tab !== tab || !page.offers) continue;
     const site = sites.get(page.origin);
     if (site) site.pages.push(page);
@@ -31,9 +31,19 @@ export async function originOf(tab: number | undefined): Promise<string> {
 }
 
 /** `here` is the tab's origin. */
-export function Sites({ shown, tab, here, act }: { shown: Shown; tab: number | undefined; here: string; act: Do }) {
-  const sites = sitesOf(shown, tab);
-  if (shown.on.only && here && !shown.origins.some(({ origin }) => origin === here))
+export function Sites({
+  state,
+  tab,
+  here,
+  act,
+}: {
+  state: PanelState;
+  tab: number | undefined;
+  here: string;
+  act: Do;
+}) {
+  const sites = sitesOf(state, tab);
+  if (state.on.only && here && !state.origins.some(({ origin }) => origin === here))
     return (
       <section class="site" aria-label={here}>
         <h2>{here}</h2>
@@ -53,7 +63,7 @@ export function Sites({ shown, tab, here, act }: { shown: Shown; tab: number | u
   return (
     <>
       {sites.map((site) => (
-        <SiteCard key={site.origin} site={site} shown={shown} act={act} />
+        <SiteCard key={site.origin} site={site} state={state} act={act} />
       ))}
     </>
   );
@@ -101,7 +111,7 @@ function Granted({ what, origin, grant, act }: Asks & { grant: Grant }) {
 
 const allowed = (grant: Grant) => `Allowed ${grant === "once" ? "until the browser is closed" : "always"}.`;
 
-function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: Shown; act: Do }) {
+function SiteCard({ site: { origin, pages }, state, act }: { site: Site; state: PanelState; act: Do }) {
   const { grant } = pages[0]!;
   const offers = count(
     pages.reduce((n, page) => n + page.offers, 0),
@@ -117,7 +127,7 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
       <p class="state" role="status">
         {!grant
           ? `Offers ${offers}. Agents do not see them.`
-          : shown.on.stop
+          : state.on.stop
             ? "Allowed, but all is stopped."
             : `${allowed(grant)} ${linked ? `Agents see ${offers}` : "No gateway is connected"}.`}
       </p>
@@ -134,9 +144,9 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
  * Everything that the tab's site shows. It can be allowed only after a look at what agents will
  * read.
  */
-export function Everything({ shown, tab, here, act }: { shown: Shown; tab: number; here: string; act: Do }) {
-  const grant = shown.shows.find(({ origin }) => origin === here)?.grant;
-  const { preview } = shown;
+export function Everything({ state, tab, here, act }: { state: PanelState; tab: number; here: string; act: Do }) {
+  const grant = state.shows.find(({ origin }) => origin === here)?.grant;
+  const { preview } = state;
   const seen = preview?.tab === tab && preview.origin === here && !preview.part ? preview : undefined;
   const { text } = seen ?? {};
   return (
@@ -145,7 +155,7 @@ export function Everything({ shown, tab, here, act }: { shown: Shown; tab: numbe
       <p class="state" role="status">
         {!grant
           ? "Agents do not see it."
-          : shown.on.stop
+          : state.on.stop
             ? "Allowed, but all is stopped."
             : `${allowed(grant)} Agents can read the text of each open page of ${here}.`}
       </p>
@@ -182,14 +192,14 @@ const labels = {
 };
 
 /** A setting of the extension that is on or off. */
-export function Switch({ id, shown, act }: { id: keyof typeof labels; shown: Shown; act: Do }) {
+export function Switch({ id, state, act }: { id: keyof typeof labels; state: PanelState; act: Do }) {
   return (
     <label class="switch">
       <input
         id={id}
         type="checkbox"
         role="switch"
-        checked={shown.on[id]}
+        checked={state.on[id]}
         onChange={(e) => act({ do: id, on: e.currentTarget.checked })}
       />
       {labels[id]}
@@ -197,7 +207,7 @@ export function Switch({ id, shown, act }: { id: keyof typeof labels; shown: Sho
   );
 }
 
-export function Gateway({ shown: { gateway } }: { shown: Shown }) {
+export function Gateway({ state: { gateway } }: { state: PanelState }) {
   return (
     <p class={gateway.connected ? "gateway connected" : "gateway"} role="status">
       {gateway.connected

@@ -56,6 +56,7 @@ export function viewOn(page: Pick<Shown, "view">, changed: () => void, part?: Pa
 }
 
 export class Picked {
+  /** Origin to name to rule, as the storage has it. No origin is without parts. */
   private constructor(private readonly kept: Record<string, Record<string, Part>>) {}
 
   static async load(): Promise<Picked> {

@@ -23,10 +23,12 @@ const isPlace = /^[\w\s>:().\\-]{1,4000}$/;
 const style = "{outline:3px solid #06c!important;outline-offset:-3px!important;cursor:crosshair!important}";
 
 export class Picking {
+  /** The last pick, until the person shares it, drops it, or points again. */
   pending: Pending | undefined;
   /** The tab in which a person points, and its picker. */
   private tab: number | undefined;
   private picker: chrome.runtime.Port | undefined;
+  /** The style that marks an element in that tab, and the last change of it in the browser. */
   private mark: string | undefined;
   private marks: Promise<unknown> = Promise.resolve();
 

@@ -4,19 +4,19 @@ import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
 import { Everything, Gateway, originOf, Sites, Switch } from "./parts.tsx";
 import { Share } from "./shares.tsx";
-import { follow, type Shown } from "./state.ts";
+import { subscribe, type PanelState } from "./state.ts";
 
 const root = document.getElementById("app")!;
 startTheme();
 // A test opens this page in a tab, and names the tab that it is about.
 const asked = Number(new URLSearchParams(location.search).get("tab"));
 let tab = asked || undefined;
-let shown: Shown | undefined;
+let state: PanelState | undefined;
 /** The tab's origin. */
 let here = "";
 
 const draw = () => {
-  if (!shown) return;
+  if (!state) return;
   render(
     <>
       <header>
@@ -26,14 +26,14 @@ const draw = () => {
         </button>
       </header>
       <main>
-        <Sites shown={shown} tab={tab} here={here} act={act} />
-        {here && tab !== undefined && <Everything shown={shown} tab={tab} here={here} act={act} />}
-        {here && tab !== undefined && <Share shown={shown} tab={tab} here={here} act={act} leave={leave} />}
+        <Sites state={state} tab={tab} here={here} act={act} />
+        {here && tab !== undefined && <Everything state={state} tab={tab} here={here} act={act} />}
+        {here && tab !== undefined && <Share state={state} tab={tab} here={here} act={act} leave={leave} />}
       </main>
       <footer>
-        <Switch id="stop" shown={shown} act={act} />
-        <Switch id="front" shown={shown} act={act} />
-        <Gateway shown={shown} />
+        <Switch id="stop" state={state} act={act} />
+        <Switch id="front" state={state} act={act} />
+        <Gateway state={state} />
       </footer>
     </>,
     root,
@@ -43,10 +43,10 @@ const draw = () => {
 const leave = () => {
   if (!asked) close();
 };
-const act = follow((now) => {
+const act = subscribe((now) => {
   const { picked } = now;
-  const isNew = picked && picked.tab === tab && picked.name !== shown?.picked?.name;
-  shown = now;
+  const isNew = picked && picked.tab === tab && picked.name !== state?.picked?.name;
+  state = now;
   if (isNew) act({ do: "preview", tab: picked.tab, part: picked.name });
   draw();
 });

@@ -3,10 +3,10 @@
 import { size } from "../parts/text.ts";
 import type { Do } from "./parts.tsx";
 import { isPartName } from "./picked.ts";
-import type { Shown } from "./state.ts";
+import type { PanelState } from "./state.ts";
 
 /** What agents read of a part, if the user has asked for it. */
-function Preview({ shown: { preview }, tab, part }: { shown: Shown; tab: number; part: string }) {
+function Preview({ state: { preview }, tab, part }: { state: PanelState; tab: number; part: string }) {
   if (preview?.tab !== tab || preview.part !== part) return null;
   const { text } = preview;
   if (text === undefined) return <p class="dim">The page does not show this part now.</p>;
@@ -21,8 +21,8 @@ function Preview({ shown: { preview }, tab, part }: { shown: Shown; tab: number;
 }
 
 /** The parts of sites: each is looked at in a tab of its site, renamed and forgotten. */
-export function Parts({ shown, here, tab, act }: { shown: Shown; here?: string; tab?: number; act: Do }) {
-  const parts = shown.parts.filter(({ origin }) => !here || origin === here);
+export function Parts({ state, here, tab, act }: { state: PanelState; here?: string; tab?: number; act: Do }) {
+  const parts = state.parts.filter(({ origin }) => !here || origin === here);
   return (
     <ul class="origins">
       {parts.map(({ origin, name }) => (
@@ -46,7 +46,7 @@ export function Parts({ shown, here, tab, act }: { shown: Shown; here?: string; 
           <button data-do="forget" aria-label={`Forget ${name}`} onClick={() => act({ do: "forget", origin, name })}>
             Forget
           </button>
-          {tab !== undefined && <Preview shown={shown} tab={tab} part={name} />}
+          {tab !== undefined && <Preview state={state} tab={tab} part={name} />}
         </li>
       ))}
     </ul>
@@ -57,10 +57,10 @@ export function Parts({ shown, here, tab, act }: { shown: Shown; here?: string; 
  * Parts of the tab's page: one is picked, looked at, named and then shared. `leave` lets the user
  * see the page.
  */
-export function Share(props: { shown: Shown; tab: number; here: string; act: Do; leave(): void }) {
-  const { shown, tab, here, act, leave } = props;
-  const picked = shown.picked?.tab === tab && shown.picked.origin === here ? shown.picked : undefined;
-  const { preview } = shown;
+export function Share(props: { state: PanelState; tab: number; here: string; act: Do; leave(): void }) {
+  const { state, tab, here, act, leave } = props;
+  const picked = state.picked?.tab === tab && state.picked.origin === here ? state.picked : undefined;
+  const { preview } = state;
   const isSeen = preview?.tab === tab && preview.part === picked?.name && preview.text !== undefined;
   const share = (e: SubmitEvent) => {
     e.preventDefault();
@@ -74,7 +74,7 @@ export function Share(props: { shown: Shown; tab: number; here: string; act: Do;
       <Parts {...props} />
       {picked && (
         <form onSubmit={share}>
-          <Preview shown={shown} tab={tab} part={picked.name} />
+          <Preview state={state} tab={tab} part={picked.name} />
           <label>
             Its name, of letters, digits, - and _:{" "}
             <input id="part" name="name" required maxLength={64} pattern="[A-Za-z0-9][A-Za-z0-9_\\-]*" />

@@ -9,7 +9,7 @@ import { reconnect } from "../link/reconnect.ts";
 import { prove } from "./prove.ts";
 import {
   farewell,
-  follow,
+  syncServed,
   type Link,
   type Linkable,
   type Transport,
@@ -28,7 +28,9 @@ const aliveEvery = 20_000;
 
 interface Served {
   document: Linkable;
+  /** The connection that is open, or being opened; undefined during a pause. */
   socket?: WebSocket | undefined;
+  /** There is one after both ends have proved themselves. */
   link?: Link | undefined;
   loop: ReturnType<typeof reconnect>;
 }
@@ -134,7 +136,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
         dial(one);
         return one;
       };
-      follow(served, documents, add, hangUp);
+      syncServed(served, documents, add, hangUp);
       become(state.why);
     },
     close() {

@@ -8,7 +8,7 @@ import type { Grant, Permissions, Switch, What } from "./permissions.ts";
 import type { State } from "./transport.ts";
 
 /** The state that the worker sends. */
-export interface Shown {
+export interface PanelState {
   readonly on: Permissions["on"];
   readonly profile: string;
   readonly origins: readonly Site[];
@@ -27,7 +27,7 @@ export interface Shown {
   readonly picked: { readonly tab: number; readonly origin: string; readonly name: string } | null;
   readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
-  readonly pages: readonly ShownPage[];
+  readonly pages: readonly PanelPage[];
 }
 
 export interface Site {
@@ -35,7 +35,7 @@ export interface Site {
   readonly grant: Grant;
 }
 
-export interface ShownPage {
+export interface PanelPage {
   readonly tab: number;
   readonly frame: string;
   readonly origin: string;
@@ -69,12 +69,12 @@ const longestPause = 1_000;
  * Connects with the worker, and again after the browser has suspended it. The result sends a
  * request.
  */
-export function follow(changed: (shown: Shown) => void): (what: Request) => void {
+export function subscribe(changed: (state: PanelState) => void): (what: Request) => void {
   let port: chrome.runtime.Port | undefined;
-  let shown: Shown;
+  let state: PanelState;
   const connect = () => {
     port = chrome.runtime.connect({ name: fromPanel });
-    port.onMessage.addListener((message) => changed((shown = { ...shown, ...(message as Shown) })));
+    port.onMessage.addListener((message) => changed((state = { ...state, ...(message as PanelState) })));
     port.onDisconnect.addListener(() => loop.again());
     loop.opened();
   };

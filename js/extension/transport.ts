@@ -64,7 +64,7 @@ export interface Transport {
 export type TabName = (id: number) => string;
 
 /** Makes `served` match the documents. */
-export function follow<S>(
+export function syncServed<S>(
   served: Map<number, S>,
   documents: readonly Linkable[],
   add: (document: Linkable) => S,

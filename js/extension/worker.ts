@@ -42,6 +42,7 @@ export function documents(options: Options): Documents {
   };
 
   class Opened extends Live implements Document {
+    /** From the first session on, until it is over. `started` is its start. */
     private core: DocumentCore | undefined;
     private started: Promise<PortCore> | undefined;
 
@@ -91,12 +92,19 @@ interface Call {
 
 /** One core and its link with a document. */
 class DocumentCore implements PortSource {
+  /** By port: the sessions that are open. */
   readonly carriers = new Map<number, Carrier>();
+  /** The last port. None is used twice. */
   private last = 0;
+  /** There is one from `launch` on, until it dies. */
   private core: PortCore | undefined;
+  /** There is one as soon as the core runs. */
   private link: Link | undefined;
+  /** Why all is over; "" before that. */
   private over = "";
+  /** Calls that the core has not ended, by its ids. */
   private readonly calls = new Map<number, Call>();
+  /** URI to the newest revision that the page has told, at most `maxKnown`. */
   private readonly revisions = new Map<string, number>();
   /** URIs whose watch has just begun: the page's answer with their revision has not come. */
   private readonly newlyWatched = new Set<string>();

@@ -145,8 +145,9 @@ export interface Talk {
 
 export class Feed {
   status: "connecting" | "connected" | "lost" | "refused" = "connecting";
-  /** Why it is refused, and what to do. */
+  /** Why it is refused, and what to do; "" before that. */
   why = "";
+  // The gateway's last message of each kind. They stay while the connection is lost.
   version = "";
   pages: Page[] = [];
   resources: Resource[] = [];
@@ -155,21 +156,27 @@ export class Feed {
   agents: Agent[] = [];
   tools: Tool[] = [];
   stats: Stats | undefined;
+  /** The newest messages, at most `logSize`, and how many the gateway has left out. */
   log: Entry[] = [];
   dropped = 0;
+  /** While it is paused nothing is added to the log. */
   paused = false;
+  /** By URI: what a person follows. The gateway is told all of them on each connection. */
   readonly open = new Map<string, Open>();
   readonly updates = new Series();
   readonly reads = new Series();
   readonly messages = new Series();
   readonly bytes = new Series();
 
+  /** The newest connection, in any state. */
   private socket: WebSocket | undefined;
   private readonly loop = reconnect(
     () => this.connect(),
     () => longestPause,
   );
+  /** The number of the log's last entry. */
   private entries = 0;
+  /** Whether a call of `changed` is due. */
   private scheduled = false;
 
   // changed is called at most once per frame. introduce is called first on each connection with

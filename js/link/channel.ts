@@ -65,7 +65,7 @@ export function channel(
   /** Runs while a frame is not answered. */
   let watch: ReturnType<typeof setTimeout> | undefined;
   let flushing = false;
-  const { now, heard, late, known } = lateness();
+  const { now, sample, late, known } = lateness();
   const hello = now();
   /**
    * The calls for which the core was asked whether to start them: when, and how late the answer may
@@ -149,7 +149,7 @@ export function channel(
         const question = asked.get(a);
         asked.delete(a);
         if (!question) return;
-        heard(question.at, b);
+        sample(question.at, b);
         // The page may have stood still once more. If it is the network that is slow, a later
         // question gets through.
         return start(a, b, question.most, 2 * question.most);
@@ -162,7 +162,7 @@ export function channel(
       case "report":
         return page.report(a);
       case "hello":
-        if ((c as About).now !== undefined) heard(hello, (c as About).now!);
+        if ((c as About).now !== undefined) sample(hello, (c as About).now!);
         return a === linkVersion
           ? welcomed(c)
           : end(

@@ -24,7 +24,7 @@ export function lateness() {
   return {
     now,
     /** Notes the core's time `at`, in its answer to what was sent at `sent`. */
-    heard(sent: ReturnType<typeof now>, at: number) {
+    sample(sent: ReturnType<typeof now>, at: number) {
       base = sent;
       core = at;
     },

@@ -83,8 +83,10 @@ export class Follower {
   readonly #reader: Reader;
   readonly #document: Document;
   readonly #clock: Clock;
+  /** Those who are told of changes. Each counts as a user. */
   readonly #watches = new Set<Watch>();
   readonly #channel = new MessageChannel();
+  /** Observes what was met, while there are users. */
   readonly #observer = new MutationObserver((records) => this.#note(records));
   /** Remembers passwords that a button shows, and stays when nobody watches any more. */
   readonly #types = new MutationObserver((records) => {
@@ -92,11 +94,15 @@ export class Follower {
   });
   /** Those who watch, and those who read now. */
   #users = 0;
+  /** Documents and shadow trees that are followed; none without users. */
   #met = new WeakSet<Node>();
+  /** Its signal removes the listeners of the present users. */
   #listeners: AbortController | undefined;
   /** Looks wait for each other: the walks share the reader's state. */
   #busy: Promise<unknown> = Promise.resolve();
+  /** Walks that wait for a message of the channel: one for each message on its way. */
   #turns: (() => void)[] = [];
+  /** Whether a look at all that is watched is due. */
   #isDue = false;
   /** Whether the last look was a whole one, and whether the next is due for that. */
   #isWhole = false;
@@ -104,6 +110,7 @@ export class Follower {
   /** When the next look may be, and when the next has to be a whole one. */
   #next = 0;
   #nextWhole = 0;
+  /** When the user has acted last. */
   #acted = -restless.after;
   /**
    * Element with a short text → when it changed by itself lately, and the texts that it had,

@@ -10,7 +10,7 @@ import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } f
 import * as make from "./pieces.ts";
 import { controls, isTrue, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
 import { groundOf, hides, isFlat, isLegible, isPlaced, rootGround } from "./sight.ts";
-import { clean, cut, escaped, heard, linked, plain, quiet, squash, token } from "./text.ts";
+import { clean, cut, escaped, asRead, linked, plain, quiet, squash, token } from "./text.ts";
 
 /**
  * Characters of a look, its elements, elements and frames in each other, and one step of a long
@@ -92,6 +92,7 @@ export class Reader {
   readonly #except: string | undefined;
   /** Has shadow trees and documents of frames followed. */
   readonly #meet: (root: Document | ShadowRoot | null) => void;
+  /** The pieces of the last walks, which are used again until what they are made of changes. */
   #kept = new WeakMap<Element, Kept>();
   /**
    * Times of changes within a node; around it, which may hide what is in it; and beside it, which
@@ -175,7 +176,7 @@ export class Reader {
       const lines = [...head];
       if (piece) write(piece, lines);
       const whole = [...lines, ""].join("\n");
-      const { text, loud } = heard(links ? linked(whole, shortAddress) : plain(whole));
+      const { text, loud } = asRead(links ? linked(whole, shortAddress) : plain(whole));
       if (this.#isCut && sum.elements <= most.elements && text.length - from <= most.text) continue;
       const note = sum.hidden ? `(hidden text of ${sum.hidden} characters is left out)\n` : "";
       return { text: this.#page(text, from), loud: `${loud}${this.news}`, note };

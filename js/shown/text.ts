@@ -58,7 +58,7 @@ const bare = (text: string): string => text.replace(/[\u0001\u0002]/g, "");
 const loud = (text: string): string => text.replace(/\u0001[^\u0002]*\u0002?/g, "").replace(/\n[ #|[\]·-]*(?=\n)/g, "");
 
 /** A text as agents read it, and what of it is news if it changes. */
-export const heard = (text: string): { text: string; loud: string } =>
+export const asRead = (text: string): { text: string; loud: string } =>
   text.includes(mark.quiet) ? { text: bare(text), loud: loud(text) } : { text, loud: text };
 export const quiet = (text: string): string => {
   const whole = bare(text);

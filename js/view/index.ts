@@ -75,7 +75,9 @@ class Link {
    * announces them again.
    */
   refuses = false;
+  /** By URI. Each has at least one watcher. */
   readonly #topics = new Map<string, Topic>();
+  /** The transport whose messages are taken; undefined before the App connects. */
   #tapped: object | undefined;
 
   constructor(readonly app: AppLike) {
@@ -152,11 +154,16 @@ class Link {
 class Topic {
   mode: Mode = "starting";
   readonly #watchers = new Set<Watcher>();
+  /** The next read: a poll, or a failed read again. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The next attempt to subscribe. */
   #rechecking: ReturnType<typeof setTimeout> | undefined;
+  /** What the watchers were given last. */
   #last: { text: string; result: ResourceResult } | undefined;
+  /** At most one read runs at a time. `again` asks for another one after it. */
   #reading = false;
   #again = false;
+  /** Reads in a row with the contents before, and failed reads in a row. */
   #unchanged = 0;
   #failures = 0;
   /** Counts the choices: the answer to an earlier one has no effect. */

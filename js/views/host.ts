@@ -67,6 +67,7 @@ export class Port {
   life: object | undefined = {};
   /** Each is in `calls` too: requests that wait for the server's list, with what follows. */
   readonly held = new Map<Call, () => void>();
+  /** Requests that have no answer, at most `maxCalls`. */
   readonly calls = new Set<Call>();
   /** URIs that it watches or waits to watch. */
   readonly sources = new Set<Source>();
@@ -127,6 +128,7 @@ export class Host implements Subscriber {
     listens: 0,
     cancels: 0,
   };
+  /** The time of the change that is being made. It never goes back. */
   now = 0;
 
   readonly #home: Home;
@@ -134,6 +136,7 @@ export class Host implements Subscriber {
   readonly #interval: number;
   readonly #maxKnown: number;
   readonly #maxViews: number;
+  /** Of the present connection, or of the last one. */
   #era: Era | undefined;
   /** Undefined while the connection is lost. */
   #subscriptions: Subscriptions | undefined;
@@ -142,16 +145,20 @@ export class Host implements Subscriber {
   readonly #timed = new Set<Call>();
   /** Requests to the server: `lost` says that the connection's end is an answer, too. */
   readonly #asked = new Map<unknown, { answered(m: Message): void; lost: boolean }>();
+  /** The number in the last request's id. */
   #last = 0;
   /** URIs that the server has listed or returned a read of, oldest first: they can be watched. */
   readonly #known = new Set<string>();
   /** The list has not changed since it was last asked for. */
   #fresh = false;
+  /** The request for the list that is under way, and its deadline. Views' requests wait for it. */
   #listing: { id: string; by: number } | undefined;
+  /** Whether the Views are to be told of another list, and when they may be told next. */
   #listDue = false;
   #listAt = 0;
   /** Messages that leave when the state is complete. */
   #out: (() => void)[] = [];
+  /** Whether `#run` is on the stack, and whether a call within it has made a change. */
   #running = false;
   #again = false;
 
@@ -175,7 +182,7 @@ export class Host implements Subscriber {
     this.#running = true;
     while (this.#again) {
       this.#again = false;
-      this.#settle();
+      this.#runDue();
       for (const send of this.#out.splice(0)) {
         try {
           send();
@@ -190,7 +197,7 @@ export class Host implements Subscriber {
   }
 
   /** Does all that is due. */
-  #settle(): void {
+  #runDue(): void {
     for (const call of this.#timed) {
       if (call.by > this.now) break;
       const data = { reason: "timeout", timeoutMs: this.timeout };
@@ -211,7 +218,7 @@ export class Host implements Subscriber {
         if (port.ready && !port.leaving)
           this.#send(port, { jsonrpc, method: "notifications/resources/list_changed", params: {} });
     }
-    this.#subscriptions?.settle();
+    this.#subscriptions?.reconcile();
   }
 
   #deadline(): number | undefined {

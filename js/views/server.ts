@@ -26,6 +26,7 @@ export class Server {
 
   readonly connection: Connection;
   readonly host: Host;
+  /** The only one: when the host has work next. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(connection: Connection, options: AttachOptions) {

@@ -28,8 +28,8 @@ export interface Subscriber {
 
 export interface Subscriptions {
   /** Makes the subscriptions match the Host's `wanted`, as far as that is possible now. */
-  settle(): void;
-  /** When settle is next needed; Infinity if nothing is scheduled. */
+  reconcile(): void;
+  /** When reconcile is next needed; Infinity if nothing is scheduled. */
   deadline(): number;
   /** The server has acknowledged a listen, for these URIs. */
   acknowledged(stream: unknown, uris: unknown[]): void;
@@ -41,7 +41,9 @@ export interface Subscriptions {
 
 /** The time of the next attempt after failures: 1 s later, then 2 s, 4 s, and so on up to 30 s. */
 class Retry {
+  /** In a row. */
   #failures = 0;
+  /** The earliest time of the next attempt. */
   at = 0;
 
   failed(now: number): void {
@@ -64,13 +66,14 @@ interface Held {
 /** Up to 2025-11-25: a `resources/subscribe` for each URI. */
 export class Legacy implements Subscriptions {
   readonly #host: Subscriber;
+  /** By URI: all that are wanted, and those that the server still holds. */
   readonly #at = new Map<string, Held>();
 
   constructor(host: Subscriber) {
     this.#host = host;
   }
 
-  settle(): void {
+  reconcile(): void {
     const { wanted, counts, now } = this.#host;
     for (const uri of wanted.keys()) {
       if (!this.#at.has(uri)) this.#at.set(uri, { state: "idle", retry: new Retry() });
@@ -99,7 +102,7 @@ export class Legacy implements Subscriptions {
     if (m.result) {
       at.state = "subscribed";
       at.retry = new Retry();
-      return; // settle answers the Views
+      return; // reconcile answers the Views
     }
     at.state = "idle";
     at.retry.failed(this.#host.now); // for Views that watched it before the connection was lost
@@ -156,8 +159,11 @@ const maxOld = 4;
  */
 export class Modern implements Subscriptions {
   readonly #host: Subscriber;
+  /** The last one that the server has acknowledged, and has not ended. */
   #current: Stream | undefined;
+  /** A newer one, which is not acknowledged. There is at most one. */
   #opening: Stream | undefined;
+  /** Those that `current` has replaced, at most `maxOld`, oldest first. */
   #old: Stream[] = [];
   #retry = new Retry();
 
@@ -178,7 +184,7 @@ export class Modern implements Subscriptions {
     return false;
   }
 
-  settle(): void {
+  reconcile(): void {
     const { wanted, counts, now } = this.#host;
     for (const stream of this.#old) if (stream.end <= now) this.#host.drop(stream.id);
     this.#old = this.#old.filter(({ end }) => end > now);
@@ -244,7 +250,9 @@ export class Modern implements Subscriptions {
     for (const uri of stream.uris) this.#host.consent(uri, reason(m));
   }
 
-  /** settle opens another listen, at once if this one lasted 1 s. Then its URIs are announced. */
+  /**
+   * reconcile opens another listen, at once if this one lasted 1 s. Then its URIs are announced.
+   */
   ended(id: unknown): void {
     if (!this.#open.some((stream) => stream.id === id)) return;
     this.#host.forget(id);

@@ -38,6 +38,7 @@ export class Session {
    * time.
    */
   #last: Promise<void> = Promise.resolve();
+  /** For good. After it the view is told nothing. */
   #closed = false;
 
   constructor(

@@ -85,7 +85,9 @@ export class View {
   onRead: (uri: string) => void = () => {};
 
   era: Era = "legacy";
+  /** Of the present session, or of the last one. */
   state = new Seen();
+  /** Whether a drawing is due at the end of the turn. */
   #due = false;
 
   constructor(

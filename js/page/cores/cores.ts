@@ -62,7 +62,9 @@ export function coresOf(early: Early, revisions: Revisions) {
     touch(key: string): void;
     thaw(): void;
   }
+  /** The cores that are adopted and live. `shared.core` is set exactly while there is one. */
   const members = new SafeMap<number, Member>();
+  /** The number of the last attachment. */
   let last = 0;
   /**
    * Calls that had begun when their core ended them, by name and arguments, and when: a second try
@@ -99,9 +101,13 @@ export function coresOf(early: Early, revisions: Revisions) {
     ports?: Pick<PortSource, "send" | "closed">,
   ): Attachment & { source: PortSource } {
     const id = ++last;
+    /** From `adopt` on. */
     let core: Core | undefined;
+    /** Why it was given up or has died, for good; "" before that. Then it has no calls. */
     let over = "";
+    /** Calls that the core has not ended, by its ids. */
     const calls = new SafeMap<number, Call>();
+    /** URIs that the core watches. `watched` counts each once. */
     const watching = new SafeMap<string, boolean>();
     /** URI to the number of calls that read it. Its changes during a read go to the core, too. */
     const reading = new SafeMap<string, number>();
@@ -237,7 +243,7 @@ export function coresOf(early: Early, revisions: Revisions) {
         // The list of no tools says that this is all that the page offers.
         if (given.carries)
           void (async () => {
-            await tools.looked();
+            await tools.listed();
             if (!over && !tools.told(true)) given.setTools("[]");
           })();
       },

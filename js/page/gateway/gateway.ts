@@ -49,6 +49,7 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
   const { settings } = early;
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
   const close = uncurry(WebSocket.prototype.close) as (socket: WebSocket) => void;
+  /** The gateway that the page was given last; "" before that. */
   let url = "";
   /** The connection that is open, or being opened. */
   let socket: WebSocket | undefined;
@@ -64,7 +65,9 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
    */
   let over = false;
   let away = false;
+  /** When the window had the focus last, in ms since 1970. */
   let focused = 0;
+  /** The tab's id, as sessionStorage or the gateway has given it. */
   let tab = "";
   /** The link over the connection. */
   let link: Channel | undefined;
@@ -73,7 +76,9 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
    * number.
    */
   let dials = 0;
+  /** Whether a ticket is being fetched: no other fetch or connection begins meanwhile. */
   let fetching = false;
+  /** The timer of the next ticket. */
   let renewal = 0;
   /** Failed renewals of the ticket, in a row. */
   let misses = 0;

@@ -33,7 +33,9 @@ export function arrive(early: Early): Late {
   settings.epoch = revisions.epoch;
   const cores = coresOf(early, revisions);
   const box = modelContextTools(early);
+  /** Ports that are open at the local core, which is there as long as one is. */
   const ports = new SafeMap<number, Carrier>();
+  /** No number is used twice, also across cores. */
   let lastPort = 0;
   /** The core that serves agents in the page. */
   let local: { core: PortCore; attachment: Attachment } | undefined;
@@ -41,7 +43,9 @@ export function arrive(early: Early): Late {
   let starting: Promise<PortCore> | undefined;
   /** When the last cores died, newest first. */
   let deaths: number[] = [];
+  /** Why the page layer was shut down, for good; "" before that. */
   let over = "";
+  /** Its signal removes all listeners. */
   const end = new SafeAbortController();
 
   async function start(): Promise<PortCore> {
@@ -57,7 +61,7 @@ export function arrive(early: Early): Late {
     try {
       settings.tools = cores.tools.prepare();
       const core = await early.start(attachment.source, settings);
-      await cores.tools.looked();
+      await cores.tools.listed();
       if (over) core.stop();
       if (dead || over) throw new Error(dead || over);
       local = { core, attachment };

@@ -40,6 +40,7 @@ export type Reads = ReturnType<typeof readsOf>;
 export function readsOf({ shared, own }: Early, revisions: Revisions) {
   const { stats, entries } = shared;
   interface Running extends Reading {
+    /** Callers that have not left. With the last one the read is aborted. */
     users: number;
     /** The registration that has the callback: the page may have registered the URI again. */
     readonly entry: unknown;

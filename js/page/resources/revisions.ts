@@ -33,6 +33,7 @@ export function revisionsOf(shared: typeof Shared) {
    * it, unlike `epoch`, because who knows it can pass for the document.
    */
   const id = epoch + crypto.randomUUID();
+  /** The present revision: it only grows. */
   let count = 0;
   /** The revision as of which everything counts as changed. */
   let floor = 0;
@@ -65,13 +66,13 @@ export function revisionsOf(shared: typeof Shared) {
     /** The changes since a revision: of `keys` or, if that is empty, of all keys and the list. */
     since(from: number, keys: readonly string[]): Changes | undefined {
       const updated: string[] = [];
-      const look = (key: string) => {
+      const add = (key: string) => {
         if (key && at(key) > from) updated[updated.length] = key;
       };
-      for (let i = 0; i < keys.length; i++) look(keys[i]!);
+      for (let i = 0; i < keys.length; i++) add(keys[i]!);
       const all = !keys.length;
-      if (all) changes.forEach((_, key) => look(key));
-      if (all && floor > from) entries.forEach((_, key) => changes.has(key) || look(key));
+      if (all) changes.forEach((_, key) => add(key));
+      if (all && floor > from) entries.forEach((_, key) => changes.has(key) || add(key));
       const listChanged = all && at("") > from;
       return updated.length || listChanged ? { updated, ...(listChanged && { listChanged }) } : undefined;
     },

@@ -40,7 +40,7 @@ export type Ran = { readonly text: string } | { readonly stale: readonly string[
  * How long a core waits for the tools, in ms: a busy browser takes up to 100, and a polyfill may
  * never answer.
  */
-const maxLook = 500;
+const maxListing = 500;
 
 /** URIs that a tool may depend on: bridge/gateway's limit. */
 const maxFresh = 32;
@@ -82,10 +82,10 @@ export function pageTools(
   let toldLocal = "";
   let busy = false;
   let again = false;
-  let looking: Promise<void> | undefined;
+  let listing: Promise<void> | undefined;
 
   /** Lists the tools. A change meanwhile makes it list once more. */
-  async function look(): Promise<void> {
+  async function list(): Promise<void> {
     // Pagewire's own context is empty until it is used. Asking it would register the three tools,
     // visibly to the page.
     if (!served || served === shared.unused) return;
@@ -125,7 +125,7 @@ export function pageTools(
       busy = false;
     }
   }
-  const onchange = () => void look();
+  const onchange = () => void list();
   /**
    * Begins or ends to follow the context's changes. Those of a context that is no EventTarget go
    * unnoticed.
@@ -289,18 +289,18 @@ export function pageTools(
         served = holder as Serving;
         heed(listen);
       }
-      looking = look();
+      listing = list();
       return !!served;
     },
     /**
-     * Waits until the tools are listed, so that an agent's first list has them; `maxLook` at most,
-     * since page code runs.
+     * Waits until the tools are listed, so that an agent's first list has them; `maxListing` at
+     * most, since page code runs.
      */
-    looked: async () =>
+    listed: async () =>
       await new SafePromise<void>((done) => {
-        const timer = setTimeout(done, maxLook);
+        const timer = setTimeout(done, maxListing);
         void (async () => {
-          await looking;
+          await listing;
           clearTimeout(timer);
           done();
         })();

@@ -58,7 +58,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   shared.changed = (key, gone) => {
     if (gone || key) lookalike(gone || key, !key);
     revisions.changed(key);
-    waits.lookSoon();
+    waits.checkSoon();
   };
 
   const now = () => `${epoch}-${revisions.now()}`;
@@ -164,7 +164,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
     /** The document was frozen: counts everything as changed. */
     thawed(): void {
       revisions.frozen();
-      waits.look();
+      waits.check();
     },
   };
 }

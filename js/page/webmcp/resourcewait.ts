@@ -17,17 +17,17 @@ export function resourceWaits(revisions: Revisions) {
    */
   let due = false;
 
-  const look = () => {
+  const check = () => {
     due = false;
     waiting.forEach((each) => each());
   };
 
   return {
-    look,
-    lookSoon(): void {
+    check,
+    checkSoon(): void {
       if (due || !waiting.size) return;
       due = true;
-      microtask(look);
+      microtask(check);
     },
     /**
      * Waits for a change after the revision `from`: of `keys` or, if that is empty, of any key or

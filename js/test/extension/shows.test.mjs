@@ -514,7 +514,7 @@ test("a part is shared only after the user has seen the text of exactly this pic
   const text = "lines\n";
   const asked = [];
   const share = (preview) => {
-    const props = { shown: { parts: [], picked, preview }, tab: 7, here: origin, act: (what) => asked.push(what) };
+    const props = { state: { parts: [], picked, preview }, tab: 7, here: origin, act: (what) => asked.push(what) };
     const all = [Share({ ...props, leave() {} })];
     for (const one of all) if (one?.props) all.push(...[one.props.children].flat(9));
     globalThis.FormData = class {
