@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/internal/bearer"
@@ -40,45 +38,11 @@ const (
 	ticketLife = time.Minute
 	// sessionLife is the time in which a tab with the inspector can connect and reload.
 	sessionLife = 12 * time.Hour
-	// maxTickets bounds the unused tickets.
-	maxTickets = 16
 	// introduction bounds AdmitFeed.
 	introduction = 10 * time.Second
 	maxTicketMsg = 4 << 10
 	sessionUse   = "inspector session"
 )
-
-// tickets are the unused tickets.
-type tickets struct {
-	mu  sync.Mutex
-	all map[string]chan struct{} // by ticket; closed when it is used
-}
-
-func (t *tickets) issue() (ticket string, used <-chan struct{}, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.all) >= maxTickets {
-		return "", nil, false
-	}
-	if t.all == nil {
-		t.all = map[string]chan struct{}{}
-	}
-	ticket, done := rand.Text(), make(chan struct{})
-	t.all[ticket] = done
-	return ticket, done, true
-}
-
-// redeem removes a ticket, and reports whether it was valid. used tells the client of Tickets that the ticket was used.
-func (t *tickets) redeem(ticket string, used bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	done, ok := t.all[ticket]
-	delete(t.all, ticket)
-	if ok && used {
-		close(done)
-	}
-	return ok
-}
 
 // A ticketNote is one JSON text of Tickets' answer. The first has Ticket. A second has Opened when the ticket is used.
 type ticketNote struct {

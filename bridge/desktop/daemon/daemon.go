@@ -77,9 +77,6 @@ type Session interface {
 	Notice() (sentence string, known bool)
 }
 
-// ErrRuns is the error of Run if another daemon runs.
-var ErrRuns = userdir.ErrHeld
-
 // Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place.
 func Run(ctx context.Context, o Options) error {
 	dir, err := userdir.Open(o.Hub)

@@ -31,6 +31,9 @@ var ErrSilent = errors.New("the daemon does not answer")
 // ErrOther is the error of Dial if the daemon has another protocol, or refuses this process.
 var ErrOther = errors.New("the daemon does not serve this process")
 
+// ErrRuns is the error of Run if another daemon runs.
+var ErrRuns = userdir.ErrHeld
+
 const (
 	socketName, startLock = "daemon", "start"
 	// helloTimeout bounds the time for the other end's hello. It is long because that process may be busy.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/internal/parts"
 )
@@ -26,6 +27,25 @@ const (
 	AsSuccessor = "successor"
 	// AsProbe is a pipe that tests whether the daemon answers.
 	AsProbe = "probe"
+)
+
+// The daemon's lines to a pipe between the agent's messages. No message begins like one of these.
+const (
+	beatLine     = "\n"
+	retireLine   = "!retire\n"
+	handoverHead = "!snapshot "
+	noticeHead   = "!notice "
+)
+
+const (
+	// maxToAgent is the longest line of a daemon, in bytes. A gateway passes on results with up to 32 MiB of contents.
+	maxToAgent = 64 << 20
+	// beatEvery is the interval of the heartbeat.
+	beatEvery = 500 * time.Millisecond
+	// maxSilence bounds the silence of a daemon that works. It is the time of three heartbeats.
+	maxSilence = 1600 * time.Millisecond
+	// probeTimeout bounds the time in which a silent daemon answers on a new connection.
+	probeTimeout = 700 * time.Millisecond
 )
 
 // A Hello is the first line in each direction of a connection. Nothing in it is run or written to,

@@ -20,22 +20,12 @@ import (
 const (
 	// maxToDaemon is the longest part of an agent's line that passes, in bytes. A gateway refuses more than 4 MiB.
 	maxToDaemon = 8 << 20
-	// maxToAgent is the longest line of a daemon, in bytes. A gateway passes on results with up to 32 MiB of contents.
-	maxToAgent = 64 << 20
 	// redialFirst and redialLast are the first and the longest pause between two attempts to find or start a daemon.
 	redialFirst, redialLast = time.Millisecond, time.Second
 	// aloneFirst and aloneLast are these pauses while this process serves its agent alone.
 	aloneFirst, aloneLast = time.Second, 30 * time.Second
 	// lastAnswers is the time for answers after an agent has closed its input. Some clients kill the pipe after 2 s.
 	lastAnswers = 1500 * time.Millisecond
-)
-
-// The daemon's lines to a pipe between the agent's messages. No message begins like one of these.
-const (
-	beatLine     = "\n"
-	retireLine   = "!retire\n"
-	handoverHead = "!snapshot "
-	noticeHead   = "!notice "
 )
 
 // PipeOptions configure a Pipe.
@@ -399,14 +389,8 @@ func (p *pipe) toAgent(now bool, lines ...[]byte) error {
 }
 
 const (
-	// beatEvery is the interval of the heartbeat.
-	beatEvery = 500 * time.Millisecond
-	// maxSilence bounds the silence of a daemon that works. It is the time of three heartbeats.
-	maxSilence = 1600 * time.Millisecond
 	// measureEvery is the interval at which silence is measured. A pause of this process counts for at most twice as long.
 	measureEvery = 100 * time.Millisecond
-	// probeTimeout bounds the time in which a silent daemon answers on a new connection.
-	probeTimeout = 700 * time.Millisecond
 )
 
 // A silence measures the time in which a daemon sends nothing, this process runs, and its agent reads.

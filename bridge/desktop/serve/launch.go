@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
+	"log/slog"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/internal/retry"
 	"github.com/pagewire/pagewire/bridge/pages/cdp"
 )
@@ -20,7 +20,10 @@ import (
 // from the first of them to the last. If it crashes, another one is launched. If it is closed, that
 // waits for the next agent that asks.
 type launcher struct {
-	p *process
+	g          *gateway.Gateway
+	log        *slog.Logger
+	attached   *attached
+	takesPages func() bool // of the process: it waits
 
 	mu      sync.Mutex
 	closed  bool
@@ -40,23 +43,6 @@ const (
 	// After more than maxCrashes within crashTime no browser is launched again.
 	maxCrashes, crashTime = 3, time.Minute
 )
-
-// schemes are those of the addresses that are opened. Others, such as mailto, would start programs.
-var schemes = []string{"http", "https", "file", "data", "about"}
-
-// checkLaunch returns an error for a request that no browser gets.
-func checkLaunch(o daemon.Launch) error {
-	for _, address := range o.Open {
-		u, err := url.Parse(address)
-		if err != nil || !slices.Contains(schemes, u.Scheme) {
-			return fmt.Errorf("--open %.80q: want an address such as https://shop.example", address)
-		}
-	}
-	if _, err := strconv.ParseUint(cmp.Or(o.DebugPort, "0"), 10, 16); err != nil {
-		return fmt.Errorf("--debug-port %.80q: want a port such as 9222, or 0 for any", o.DebugPort)
-	}
-	return nil
-}
 
 // lacks reports whether this daemon cannot show the window that an agent asks for, and a daemon of
 // that agent could.
@@ -90,7 +76,7 @@ func (l *launcher) want(o daemon.Launch) (release func(lost bool), err error) {
 		l.open()
 	case o.Notice == closedNotice && l.ctx == nil:
 		o.Again = false // nothing was lost
-		l.p.g.Notice(launchSubject, closedNotice)
+		l.g.Notice(launchSubject, closedNotice)
 	default:
 		l.asked = true
 		l.begin()
@@ -112,7 +98,7 @@ func (l *launcher) begin() {
 	if l.ctx != nil || !l.asked || l.closed {
 		return
 	}
-	seen := l.p.g.Look()
+	seen := l.g.Look()
 	l.ctx, l.end = context.WithCancel(context.Background())
 	ctx := l.ctx
 	l.tasks.Go(func() {
@@ -129,7 +115,7 @@ func (l *launcher) endUnwanted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.wants) == 0 {
-		l.p.g.Notice(launchSubject, "")
+		l.g.Notice(launchSubject, "")
 		if l.asked = false; l.ctx != nil {
 			l.end()
 		}
@@ -151,7 +137,7 @@ func (l *launcher) run(ctx context.Context, seen func()) {
 			seen()
 			return
 		}
-		l.p.o.Log.Info("a browser has been launched", "url", b.URL)
+		l.log.Info("a browser has been launched", "url", b.URL)
 		l.attach(ctx, b, seen)
 		b.Close()
 		if !b.Crashed() || ctx.Err() != nil {
@@ -163,7 +149,7 @@ func (l *launcher) run(ctx context.Context, seen func()) {
 			l.say(ctx, crashesNotice)
 			return
 		}
-		seen = l.p.g.Look()
+		seen = l.g.Look()
 	}
 }
 
@@ -182,10 +168,10 @@ func (l *launcher) attach(ctx context.Context, b *launched.Started, seen func())
 	l.mu.Lock()
 	inject := slices.ContainsFunc(l.wants, func(o *daemon.Launch) bool { return o.Inject })
 	l.mu.Unlock()
-	if !l.p.takesPages() {
+	if !l.takesPages() {
 		return
 	}
-	l.p.attached.follow(ctx, seen, cdp.Options{URL: launchedBrowser, Launched: true, Inject: inject,
+	l.attached.follow(ctx, seen, cdp.Options{URL: launchedBrowser, Launched: true, Inject: inject,
 		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Pipe.Dial(ctx) },
 		Connected: func() {
 			l.mu.Lock()
@@ -208,15 +194,15 @@ func (l *launcher) options(ctx context.Context, crashed bool) launched.Options {
 	sentence := ""
 	if slices.ContainsFunc(l.wants, again) || crashed {
 		sentence = newNotice
-		l.p.o.Log.Warn(sentence)
+		l.log.Warn(sentence)
 		l.mu.Unlock()
 		retry.Sleep(ctx, comeBack) // the other agents of the last daemon come back
 		l.mu.Lock()
 	}
-	l.p.g.Notice(launchSubject, sentence)
+	l.g.Notice(launchSubject, sentence)
 	l.opened = map[string]bool{}
 	l.asked = l.asked && ctx.Err() != nil // who asks after the end asks for the next browser
-	o := launched.Options{Open: l.unopened(), Log: l.p.o.Log}
+	o := launched.Options{Open: l.unopened(), Log: l.log}
 	windows := 0
 	for _, want := range l.wants {
 		o.DebugPort = cmp.Or(o.DebugPort, want.DebugPort)
@@ -252,7 +238,7 @@ func (l *launcher) open() {
 	for _, address := range l.unopened() {
 		go func() { // a browser that stands still does not read
 			if err := b.Open(address); err != nil {
-				l.p.o.Log.Warn("the launched browser opens no further tab", "url", address, "error", err)
+				l.log.Warn("the launched browser opens no further tab", "url", address, "error", err)
 			}
 		}()
 	}
@@ -263,8 +249,8 @@ func (l *launcher) say(ctx context.Context, sentence string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx.Err() == nil && len(l.wants) > 0 {
-		l.p.o.Log.Warn(sentence)
-		l.p.g.Notice(launchSubject, sentence)
+		l.log.Warn(sentence)
+		l.g.Notice(launchSubject, sentence)
 	}
 }
 
@@ -291,7 +277,7 @@ func (l *launcher) close() {
 	}
 	l.mu.Unlock()
 	l.tasks.Wait()
-	launched.Sweep(l.p.o.Log)
+	launched.Sweep(l.log)
 }
 
 // subjectOf is the subject of the notice about an agent's browser.

@@ -9,11 +9,15 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/agents"
 	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/internal/parts"
 	"github.com/pagewire/pagewire/bridge/node/uplink"
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
@@ -113,4 +117,41 @@ func originsOf(addresses []string) (origins []string) {
 		}
 	}
 	return origins
+}
+
+// scope returns the options of an agent with these flags.
+func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
+	if o.AnyScheme {
+		f.AllowOrigins = nil // a list of origins would exclude URIs without an origin
+	}
+	if f.PartsFile != "" { // a pick may have added to it since the agent began
+		if rules, err := parts.Read(f.PartsFile); err == nil {
+			f.Parts = rules
+		}
+	}
+	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
+		Shown: f.Shown, Opened: f.Opened, Parts: f.Parts, PartsFile: f.PartsFile,
+		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front,
+		NoSubscriptions: f.NoSubscriptions}
+}
+
+// comeBack is the time before a new daemon admits pages. In it the former daemon's agents bring the tabs' numbers,
+// which takes some 20 ms.
+const comeBack = 100 * time.Millisecond
+
+// schemes are those of the addresses that are opened. Others, such as mailto, would start programs.
+var schemes = []string{"http", "https", "file", "data", "about"}
+
+// checkLaunch returns an error for a request that no browser gets.
+func checkLaunch(o daemon.Launch) error {
+	for _, address := range o.Open {
+		u, err := url.Parse(address)
+		if err != nil || !slices.Contains(schemes, u.Scheme) {
+			return fmt.Errorf("--open %.80q: want an address such as https://shop.example", address)
+		}
+	}
+	if _, err := strconv.ParseUint(cmp.Or(o.DebugPort, "0"), 10, 16); err != nil {
+		return fmt.Errorf("--debug-port %.80q: want a port such as 9222, or 0 for any", o.DebugPort)
+	}
+	return nil
 }

@@ -87,7 +87,7 @@ func newProcess(o Options, known secrets) *process {
 	}
 	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, picks: &cdp.Picks{}, at: map[string]*attachment{}},
 		begun: make(chan struct{}), ctx: ctx, stop: stop}
-	p.launcher = &launcher{p: p}
+	p.launcher = &launcher{g: g, log: o.Log, attached: p.attached, takesPages: p.takesPages}
 	p.handlers = newHandlers(g, o, known.token, known.extension)
 	p.port = &pagePort{addr: o.Hub, handler: p.handlers.handler(false), notice: g.Notice, log: o.Log}
 	p.pages = sync.OnceFunc(func() { close(p.begun) })
@@ -256,22 +256,6 @@ func (p *process) debug() (done func()) {
 	}
 	add(1)
 	return func() { add(-1) }
-}
-
-// scope returns the options of an agent with these flags.
-func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
-	if o.AnyScheme {
-		f.AllowOrigins = nil // a list of origins would exclude URIs without an origin
-	}
-	if f.PartsFile != "" { // a pick may have added to it since the agent began
-		if rules, err := parts.Read(f.PartsFile); err == nil {
-			f.Parts = rules
-		}
-	}
-	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
-		Shown: f.Shown, Opened: f.Opened, Parts: f.Parts, PartsFile: f.PartsFile,
-		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front,
-		NoSubscriptions: f.NoSubscriptions}
 }
 
 const statusPath, withTabs = "/status", "tabs"

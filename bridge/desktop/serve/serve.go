@@ -65,10 +65,6 @@ func pipe(ctx context.Context, o Options, with daemon.PipeOptions) error {
 	return err
 }
 
-// comeBack is the time before a new daemon admits pages. In it the former daemon's agents bring the tabs' numbers,
-// which takes some 20 ms.
-const comeBack = 100 * time.Millisecond
-
 // Daemon runs the daemon that an agent's pipe starts. It ends after the last agent. It calls started when it listens.
 func Daemon(ctx context.Context, o Options, started func()) error {
 	if err := o.check(); err != nil {
