@@ -8,10 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -24,10 +22,11 @@ import (
 
 // Options set which pages a desktop's gateway admits.
 type Options struct {
-	// Extensions lists the ids of extensions that may bring pages of any origin: they ask their user, and know Secret.
+	// Extensions lists the ids of extensions that may bring pages of any origin: they ask their
+	// user, and know Secret.
 	Extensions []string
-	// Secret returns the secret of the extension, for each connection. If nil, or on an error, the extension is
-	// refused.
+	// Secret returns the secret of the extension, for each connection. If nil, or on an error, the
+	// extension is refused.
 	Secret func() (string, error)
 	// Refused is called for each refused connection, with "origin" or "proof". May be nil.
 	Refused func(reason string, r *http.Request)
@@ -36,28 +35,28 @@ type Options struct {
 }
 
 const (
-	// maxPerOrigin and maxPages bound the connected documents; of the latter origins have shares. Chromium allows 255
-	// WebSockets in all.
+	// maxPerOrigin and maxPages bound the connected documents; of the latter origins have shares.
+	// Chromium allows 255 WebSockets in all.
 	maxPerOrigin, maxPages = 256, 1024
 	// frames bounds the frames under way of all pages together, as a multiple of the largest frame.
 	frames = 2
 )
 
-// A Handler admits pages to a desktop's gateway. Pages of this machine may connect at once; others only if the user has
-// allowed their origin, to all agents or to one that is connected. It takes no cookie and no token: a page has neither,
-// and cannot forge its origin. Programs of other users can forge one: package access refuses them before.
-// The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's origin.
-// Before it names a page, both ends prove that they know the secret that `pagewire extension install` has made (package
-// proof). The extension's native host has no origin. It connects by a socket that only this user's programs reach
-// (Host). Mount the Handler at /page.
+// A Handler admits pages to a desktop's gateway. Pages of this machine may connect at once; others
+// only if the user has allowed their origin, to all agents or to one that is connected. It takes no
+// cookie and no token: a page has neither, and cannot forge its origin. Programs of other users can
+// forge one: package access refuses them before. The extension speaks for pages of any origin that
+// its user allows. Its worker connects with the extension's origin. Before it names a page, both
+// ends prove that they know the secret that `pagewire extension install` has made (package proof).
+// The extension's native host has no origin. It connects by a socket that only this user's programs
+// reach (Host). Mount the Handler at /page.
 type Handler struct {
 	*Server
 	g *gateway.Gateway
 	o Options
 
 	places  quota.Places // of documents, by origin
-	mu      sync.Mutex
-	origins map[string]*origin
+	origins origins
 }
 
 // New returns a Handler that attaches pages to g.
@@ -66,7 +65,8 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Refused == nil {
 		o.Refused = func(string, *http.Request) {}
 	}
-	return &Handler{Server: NewServer(Limits{Frames: frames}), g: g, o: o, origins: map[string]*origin{}}
+	return &Handler{Server: NewServer(Limits{Frames: frames}), g: g, o: o,
+		origins: origins{all: map[string]*origin{}}}
 }
 
 // ServeHTTP serves a page, or the extension.
@@ -78,9 +78,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const extensionScheme = "chrome-extension://"
 
-// Host serves pages of any origin from the extension's native host. Only a socket of this user may serve it.
+// Host serves pages of any origin from the extension's native host. Only a socket of this user may
+// serve it.
 func (h *Handler) Host() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, true, false) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.serve(w, r, true, false)
+	})
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, extension, proves bool) {
@@ -102,7 +105,8 @@ func (h *Handler) refuse(origin string, extension bool) string {
 	case origin == "":
 		return "Only pages connect here, from a browser, which sends an Origin."
 	case origin == "null":
-		return "A page of no origin of its own, such as a file or a sandboxed frame, may not connect."
+		return "A page of no origin of its own, such as a file or a sandboxed frame, may not " +
+			"connect."
 	}
 	allowed := weborigin.IsLoopback(origin)
 	for _, pattern := range h.g.AllowedOrigins() {
@@ -112,7 +116,8 @@ func (h *Handler) refuse(origin string, extension bool) string {
 	case strings.HasPrefix(origin, extensionScheme):
 		return "This extension is not one that the gateway knows."
 	case !allowed:
-		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " + origin +
+		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " +
+			origin +
 			" if they should."
 	case !h.g.Admits(origin):
 		return "Pages of " + origin + " are not served: the gateway was started so."
@@ -137,7 +142,8 @@ type visitor struct {
 func (v *visitor) Greet(ctx context.Context, c *wsconn.Conn) error {
 	v.conn = c
 	if v.h.Len() > maxPages {
-		return v.refuse(fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages), true)
+		return v.refuse(fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages),
+			true)
 	}
 	if v.proves {
 		if err := v.h.prove(ctx, v.r, c); err != nil {
@@ -157,7 +163,8 @@ func (v *visitor) refuse(says string, later bool) error {
 	return &Refusal{says, later}
 }
 
-const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
+const notProved = "it is not proved that this is the extension of the gateway's user: pagewire " +
+	"extension install"
 
 // prove lets the extension and this end prove to each other that they know the secret.
 func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn) error {
@@ -178,16 +185,16 @@ func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn)
 
 // enter counts the page for its origin, and waits until the origin may connect.
 func (v *visitor) enter(name string) error {
-	v.h.mu.Lock()
-	v.of = v.h.acquire(name)
-	pause, why := v.of.wait(time.Now())
-	if v.of.pages > maxPerOrigin && !v.extension {
-		why = fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, name)
+	of, pages, pause, why := v.h.origins.enter(name)
+	v.of = of
+	if pages > maxPerOrigin && !v.extension {
+		why = fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin,
+			name)
 	}
-	v.h.mu.Unlock()
 	var ok bool
 	if v.leave, ok = v.h.places.Try(name, quota.Room{Places: maxPages}); !ok {
-		why = fmt.Sprintf("the gateway has places for %d documents, and takes no more of %s: it leaves some to others",
+		why = fmt.Sprintf("the gateway has places for %d documents, and takes no more of %s: it "+
+			"leaves some to others",
 			maxPages, name)
 	}
 	switch {
@@ -219,28 +226,24 @@ func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
 	return name, name, v.enter(name)
 }
 
-func isWebOrigin(name string) bool {
-	u, err := url.Parse(name)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Scheme+"://"+u.Host == name
-}
-
-func tabKey(origin, tab string) string { return "page " + origin + " " + tab }
-
-// Attach attaches the page to the gateway. The extension's connection without a page becomes a front.
+// Attach attaches the page to the gateway. The extension's connection without a page becomes a
+// front.
 func (v *visitor) Attach(about link.About, tab, given string, send func([]byte)) (Page, error) {
 	origin := v.of.name
-	info := gateway.PageInfo{Tab: tabKey(origin, tab), Given: given, Frame: about.Frame, Origin: origin,
-		URL: origin + "/", Transport: "websocket", Focused: about.Focused}
+	info := gateway.PageInfo{Tab: tabKey(origin, tab), Given: given, Frame: about.Frame,
+		Origin: origin,
+		URL:    origin + "/", Transport: "websocket", Focused: about.Focused}
 	info.Browser = gateway.BrowserOf(v.r.UserAgent())
 	if v.extension {
 		info.Transport, info.Browser = "extension", gateway.BrowserOf(about.Browser)
 		info.Profile, info.Window = strings.Clone(about.Profile), strings.Clone(about.Window)
-		info.Shown, info.Granted, info.Target = about.Shown, about.Shown, strings.Clone(about.Target)
+		info.Shown, info.Granted = about.Shown, about.Shown
+		info.Target = strings.Clone(about.Target)
 		if origin == frontOrigin {
-			return &front{v: v, browser: info, end: v.h.g.TellsFront()}, nil
+			return &front{g: v.h.g, conn: v.conn, browser: info, end: v.h.g.TellsFront()}, nil
 		}
 		if origin == tabsOrigin {
-			return v.counts(info, send), nil
+			return newCounter(v.h.g, v.conn, info, send), nil
 		}
 	}
 	if strings.HasPrefix(about.URL, info.URL) {
@@ -266,13 +269,7 @@ func (v *visitor) LetGo(err error) {
 		v.h.g.CountRefused(err.Error())
 	}
 	if v.of != nil {
-		v.h.mu.Lock()
-		defer v.h.mu.Unlock()
-		if time.Since(v.of.last) > letGoTime {
-			v.of.letGo = 0
-		}
-		v.of.letGo++
-		v.of.last = time.Now()
+		v.h.origins.dropped(v.of)
 	}
 }
 
@@ -282,14 +279,12 @@ func (v *visitor) Leave() {
 		v.leave()
 	}
 	if v.of != nil {
-		v.h.mu.Lock()
-		defer v.h.mu.Unlock()
-		v.of.pages--
-		v.h.forget()
+		v.h.origins.leave(v.of)
 	}
 }
 
-// Receive passes a frame on when it is the origin's turn. Calls also wait until the origin has credit. Answers do not.
+// Receive passes a frame on when it is the origin's turn. Calls also wait until the origin has
+// credit. Answers do not.
 func (v *visitor) Receive(frame []byte) error {
 	o := v.of
 	calls := len(frame) > 0 && frame[0] == '['
@@ -308,116 +303,4 @@ func (v *visitor) Receive(frame []byte) error {
 		o.rests = now.Add(o.spend(now, v.Worked()-before))
 	}
 	return err
-}
-
-// An origin is an origin's state: its pages here, and its pages that were dropped.
-type origin struct {
-	name  string
-	pages int // connected documents, including an extension's
-
-	// held while a frame of one of its pages is processed: so an origin uses one processor at most
-	turn   sync.Mutex
-	credit time.Duration // of working time for calls; guarded by turn, as are paid and rests
-	paid   time.Time
-	rests  time.Time // its calls wait until then
-	// queue has one place, for a call of one of its pages that waits or is processed. Others wait in order.
-	queue chan struct{}
-
-	letGo int       // dropped pages, with pauses below letGoTime
-	last  time.Time // of the last drop
-	next  time.Time // when the next page may connect, once letGo is maxLetGo
-}
-
-const (
-	// If maxLetGo pages of an origin were dropped for breaking the rules, with pauses below letGoTime, one further page
-	// may connect every letGoPace. A page that would wait longer than maxWait must come later. Without this, sixty
-	// peers that reconnect at once would keep two processors busy.
-	maxLetGo  = 20
-	letGoTime = 10 * time.Second
-	letGoPace = time.Second
-	maxWait   = 5 * time.Second
-
-	// Calls of an origin's pages may use maxCredit of working time at once, and after that 1/partOf of the time.
-	// Answers do not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a whole
-	// processor. Pauses below minPause are left out: a frame takes 5 us, and waking up as much.
-	maxCredit = 100 * time.Millisecond
-	partOf    = 4
-	minPause  = 10 * time.Millisecond
-)
-
-// newOrigin returns an origin with full credit.
-func newOrigin(name string) *origin {
-	return &origin{name: name, credit: maxCredit, queue: make(chan struct{}, 1)}
-}
-
-// await waits until a call of the origin may be processed. It reports false if the connection ends before; otherwise
-// the caller must call awaited afterwards.
-func (o *origin) await(closed <-chan struct{}) bool {
-	select {
-	case o.queue <- struct{}{}:
-	case <-closed:
-		return false
-	}
-	o.turn.Lock()
-	pause := time.Until(o.rests)
-	o.turn.Unlock()
-	if pause <= 0 {
-		return true
-	}
-	select {
-	case <-time.After(pause):
-		return true
-	case <-closed:
-		o.awaited()
-		return false
-	}
-}
-
-func (o *origin) awaited() { <-o.queue }
-
-// spend counts finished work, and returns how long the origin must pause.
-func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) {
-	o.credit = min(maxCredit, o.credit+now.Sub(o.paid)/partOf) - work
-	o.paid = now
-	if pause = -o.credit * partOf; pause < minPause {
-		return 0
-	}
-	return pause
-}
-
-// acquire counts one more page of an origin. The lock is held.
-func (h *Handler) acquire(name string) *origin {
-	h.forget()
-	o := h.origins[name]
-	if o == nil {
-		o = newOrigin(name)
-		h.origins[name] = o
-	}
-	o.pages++
-	return o
-}
-
-// forget removes the origins without a page and without a recent drop. The lock is held.
-func (h *Handler) forget() {
-	for name, o := range h.origins {
-		if o.pages == 0 && time.Since(o.last) > letGoTime {
-			delete(h.origins, name)
-		}
-	}
-}
-
-// wait returns how long a page must wait, or the reason to come later. The handler's lock is held.
-func (o *origin) wait(now time.Time) (pause time.Duration, why string) {
-	if o.letGo < maxLetGo || now.Sub(o.last) > letGoTime {
-		return 0, ""
-	}
-	if o.next.Before(now) {
-		o.next = now
-	}
-	if pause = o.next.Sub(now); pause > maxWait {
-		return 0, fmt.Sprintf("too many pages of %s were let go; the limit is %d, and from then on one a second",
-			o.name, maxLetGo)
-	}
-	o.next = o.next.Add(letGoPace)
-	return pause, ""
 }

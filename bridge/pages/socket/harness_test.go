@@ -101,10 +101,10 @@ func (p *place) restart() {
 
 func (p *place) close() {
 	p.pages.Close()
-	p.pages.mu.Lock()
-	defer p.pages.mu.Unlock()
+	p.pages.origins.mu.Lock()
+	defer p.pages.origins.mu.Unlock()
 	of := 0
-	for _, o := range p.pages.origins {
+	for _, o := range p.pages.origins.all {
 		of += o.pages
 	}
 	if p.pages.Len()+of+p.pages.seats.Len() > 0 {
@@ -116,9 +116,9 @@ func (p *place) close() {
 
 // documents counts the connected documents of an origin.
 func (p *place) documents(of string) int {
-	p.pages.mu.Lock()
-	defer p.pages.mu.Unlock()
-	if o := p.pages.origins[of]; o != nil {
+	p.pages.origins.mu.Lock()
+	defer p.pages.origins.mu.Unlock()
+	if o := p.pages.origins.all[of]; o != nil {
 		return o.pages
 	}
 	return 0

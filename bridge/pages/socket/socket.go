@@ -1,11 +1,18 @@
-// Package socket serves pages that connect by themselves. A WebSocket is a document's link, one frame a message.
+// Package socket serves pages that connect by themselves. A WebSocket is a document's link, one
+// frame a message.
 //
-// A Server carries the frames, for a desktop and for a service alike. A Guest decides whether the page may connect and
-// where it belongs: Handler has those of a desktop, package node/dial those of a service.
+// A Server carries the frames, for a desktop and for a service alike. A Guest decides whether the
+// page may connect and where it belongs: Handler has those of a desktop, package node/dial those of
+// a service.
 //
-// The browser gives the page's origin in the Origin header. The page's own statements count only for the page itself,
-// such as its title. The page's hello has its tab and frame, its title, and when its window had the focus.
-// A page that names a tab of another document is a duplicate of that tab, and gets a tab of its own.
+// The browser gives the page's origin in the Origin header. The page's own statements count only
+// for the page itself, such as its title. The page's hello has its tab and frame, its title, and
+// when its window had the focus. A page that names a tab of another document is a duplicate of that
+// tab, and gets a tab of its own.
+//
+// The package never waits for a page with a lock held. A Server's lock guards who is connected,
+// that of origins what each origin has, and an origin's turn is held while one of its frames is
+// processed.
 package socket
 
 import (
@@ -44,23 +51,26 @@ type Limits struct {
 	Frames int
 	// Unsent bounds the bytes that wait for slow pages. 0 leaves only each connection's bound.
 	Unsent int
-	// Resumes lets a new connection of a document take over the tab of its last one, which may be dead.
+	// Resumes lets a new connection of a document take over the tab of its last one, which may be
+	// dead.
 	Resumes bool
 }
 
-// A Guest is a connecting page for the code that admits it. One goroutine calls its methods, in this order.
+// A Guest is a connecting page for the code that admits it. One goroutine calls its methods, in
+// this order.
 type Guest interface {
 	// Greet reads the messages before the hello, and waits as long as the page must wait.
 	Greet(ctx context.Context, c *wsconn.Conn) error
 	// Admit decides by the page's hello. The page counts towards owner's limits. Of pages with the
 	// same owner and origin, each has a tab of its own, or a frame.
 	Admit(about link.About) (owner, origin string, err error)
-	// Attach attaches the document as a page. given is the id of a new tab, or "" if tab is the hello's.
+	// Attach attaches the document as a page. given is the id of a new tab, or "" if tab is the
+	// hello's.
 	Attach(about link.About, tab, given string, send func(frame []byte)) (Page, error)
 	// Note takes a note, which comes between two frames. An error ends the connection.
 	Note(note []byte) error
-	// LetGo is called with the fault that ends the connection: no hello, a violation of the link (*link.Ended), or too
-	// much data (wsconn.ErrTooLong, wsconn.ErrNoRoom).
+	// LetGo is called with the fault that ends the connection: no hello, a violation of the link
+	// (*link.Ended), or too much data (wsconn.ErrTooLong, wsconn.ErrNoRoom).
 	LetGo(err error)
 	// Leave is called last, in any case.
 	Leave()
@@ -81,7 +91,8 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Says }
 
-var errNoHello = errors.New("the link's hello, with the page's tab and frame, did not come first, or not within 10 s")
+var errNoHello = errors.New("the link's hello, with the page's tab and frame, did not come " +
+	"first, or not within 10 s")
 
 // A Server serves the WebSockets of pages.
 type Server struct {
@@ -138,8 +149,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Drain tells the pages to connect elsewhere, and accepts no more. It returns when they are gone. When ctx ends, it
-// cuts off the rest.
+// Drain tells the pages to connect elsewhere, and accepts no more. It returns when they are gone.
+// When ctx ends, it cuts off the rest.
 func (s *Server) Drain(ctx context.Context) {
 	list := s.close()
 	pace := drainPace
@@ -159,7 +170,8 @@ func (s *Server) Drain(ctx context.Context) {
 	s.gone.Wait()
 }
 
-// drainPaceOf returns how many pages Drain tells each drainPause, so that all know in three quarters of the time left.
+// drainPaceOf returns how many pages Drain tells each drainPause, so that all know in three
+// quarters of the time left.
 func drainPaceOf(pages int, left time.Duration) int {
 	pauses := max(1, int(left*3/4/drainPause))
 	return max(drainPace, (pages+pauses-1)/pauses)
@@ -168,7 +180,8 @@ func drainPaceOf(pages int, left time.Duration) int {
 // Take serves a page's connection, until it or the context of the request has ended.
 func (s *Server) Take(w http.ResponseWriter, r *http.Request, guest Guest) {
 	d := &document{s: s, guest: guest, gone: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: d.note, Room: s.room,
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: d.note,
+		Room:    s.room,
 		Backlog: s.backlog, Whose: r.Header.Get("Origin")})
 	if err != nil {
 		return // Accept has answered
@@ -229,8 +242,10 @@ func (d *document) serve() error {
 	}
 	d.conn.Limit(maxFrame, owner)
 	d.epoch = strings.Clone(about.Epoch)
-	// A tab's id is unique for an owner and an origin. A page learns nothing of another origin's ids.
-	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame},
+	// A tab's id is unique for an owner and an origin. A page learns nothing of another origin's
+	// ids.
+	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab,
+		Frame: about.Frame},
 		func(before *document) bool { return d.s.limits.Resumes && before.epoch == d.epoch })
 	defer d.s.seats.Rise(d, seat)
 	page, err := d.guest.Attach(about, seat.Tab, given, d.send)
@@ -285,7 +300,8 @@ func (d *document) goAway() { d.conn.CloseWith(websocket.StatusGoingAway, goesAw
 // send sends a frame. nil means that the page's link has ended.
 func (d *document) send(frame []byte) {
 	if frame == nil {
-		go d.conn.Refuse(websocket.StatusGoingAway, "") // not here: Refuse waits for the frames before it
+		// Not here: Refuse waits for the frames before it.
+		go d.conn.Refuse(websocket.StatusGoingAway, "")
 		return
 	}
 	d.conn.Send(frame)

@@ -264,15 +264,15 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 		closes(t, "a long hello", c, websocket.StatusMessageTooBig, tooLong)
 	}
 	testkit.Eventually(t, "all are counted", func() bool { return p.g.Snapshot().Ended[tooLong] == maxLetGo })
-	p.pages.mu.Lock()
-	o := p.pages.acquire(local)
-	p.pages.mu.Unlock()
+	p.pages.origins.mu.Lock()
+	o := p.pages.origins.acquire(local)
+	p.pages.origins.mu.Unlock()
 	testkit.Eventually(t, "it is known that they were let go", func() bool {
-		p.pages.mu.Lock()
-		defer p.pages.mu.Unlock()
+		p.pages.origins.mu.Lock()
+		defer p.pages.origins.mu.Unlock()
 		return o.letGo == maxLetGo
 	})
-	p.pages.mu.Lock()
+	p.pages.origins.mu.Lock()
 	o.last = time.Now().Add(time.Hour) // so that the machine's speed does not matter
 	for pause, why := o.wait(time.Now()); why == ""; pause, why = o.wait(time.Now()) {
 		if pause > maxWait {
@@ -280,20 +280,20 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 		}
 	}
 	o.next = time.Now().Add(time.Hour)
-	p.pages.mu.Unlock()
+	p.pages.origins.mu.Unlock()
 	c := p.connect(local, hi("0123456789"))
 	later := "too many pages of " + local + " were let go; the limit is 20"
 	closes(t, "one more", c, websocket.StatusTryAgainLater, later)
 	offer(t, p.connect("http://localhost:4000", hi("0123456789")), "http://localhost:4000/doc")
 	p.waitFor(1)
-	p.pages.mu.Lock()
+	p.pages.origins.mu.Lock()
 	o.last = time.Now().Add(-2 * letGoTime)
-	p.pages.mu.Unlock()
+	p.pages.origins.mu.Unlock()
 	offer(t, p.connect(local, hi("0123456789")), local+"/doc")
 	p.waitFor(2)
-	p.pages.mu.Lock()
+	p.pages.origins.mu.Lock()
 	o.pages--
-	p.pages.mu.Unlock()
+	p.pages.origins.mu.Unlock()
 }
 
 // While the calls of an origin wait, its pages still answer agents.
@@ -306,9 +306,9 @@ func TestAnOriginThatRestsIsRead(t *testing.T) {
 	p.waitFor(2)
 	a := p.agent()
 	a.Watch(local + "/doc") // the touch that answers it is a call
-	p.pages.mu.Lock()
-	o := p.pages.origins[local]
-	p.pages.mu.Unlock()
+	p.pages.origins.mu.Lock()
+	o := p.pages.origins.all[local]
+	p.pages.origins.mu.Unlock()
 	o.turn.Lock()
 	o.credit, o.paid = -time.Hour, time.Now()
 	o.turn.Unlock()

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
@@ -24,7 +25,7 @@ const maxNamed = 1 << 20
 // A counter is that connection: a Page whose frames after the hello are numbers of tabs that offer
 // nothing, or, when the user asks for them, their titles and addresses. Neither is kept or logged.
 type counter struct {
-	v       *visitor
+	conn    *wsconn.Conn
 	browser gateway.PageInfo
 	greeted bool
 	send    func([]byte)
@@ -35,9 +36,10 @@ type counter struct {
 	asked []chan []gateway.PageInfo // questions without an answer: each has room for it
 }
 
-func (v *visitor) counts(browser gateway.PageInfo, send func([]byte)) *counter {
-	c := &counter{v: v, browser: browser, send: send}
-	c.count, c.end = v.h.g.CountTabs(c.name)
+func newCounter(g *gateway.Gateway, conn *wsconn.Conn, browser gateway.PageInfo,
+	send func([]byte)) *counter {
+	c := &counter{conn: conn, browser: browser, send: send}
+	c.count, c.end = g.CountTabs(c.name)
 	return c
 }
 
@@ -56,7 +58,8 @@ func (c *counter) Receive(frame []byte) error {
 	}
 	var r tabReport
 	if len(frame) > maxNamed || json.Unmarshal(frame, &r) != nil || r.Count < 0 {
-		err := errors.New("a report of open tabs has their number, or their titles and addresses, in 1 MiB")
+		err := errors.New("a report of open tabs has their number, or their titles and " +
+			"addresses, in 1 MiB")
 		go c.Refuse(err.Error()) // not here: Refuse waits for the reader
 		return err
 	}
@@ -96,10 +99,12 @@ func (c *counter) name(ctx context.Context) []gateway.PageInfo {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = slices.DeleteFunc(c.asked, func(q chan []gateway.PageInfo) bool { return q == question })
+	c.asked = slices.DeleteFunc(c.asked, func(q chan []gateway.PageInfo) bool {
+		return q == question
+	})
 	return nil
 }
 
-func (c *counter) Refuse(reason string) { c.v.conn.Refuse(websocket.StatusPolicyViolation, reason) }
+func (c *counter) Refuse(reason string) { c.conn.Refuse(websocket.StatusPolicyViolation, reason) }
 
 func (c *counter) Lost(string) { c.end() }
