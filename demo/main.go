@@ -41,7 +41,8 @@ const (
 )
 
 func main() {
-	addr := flag.String("addr", defaultAddr, "address to serve at; if the default is taken, any free port")
+	addr := flag.String("addr", defaultAddr,
+		"address to serve at; if the default is taken, any free port")
 	story := flag.Bool("story", true, "tell the story; without it only serve")
 	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
 	flag.Parse()

@@ -55,7 +55,8 @@ func (s *story) run() {
 	s.line("alice's", "page is at node %s", s.dialed("alice", before).name)
 	s.wakes("bread, milk and honey")
 	if text := b.read(); !strings.Contains(text, `"of":"bob"`) || len(b.changed) > 0 {
-		step.Check(fmt.Errorf("bob's agent reads %s, and was told of %d changes", text, len(b.changed)))
+		step.Check(fmt.Errorf("bob's agent reads %s, and was told of %d changes", text,
+			len(b.changed)))
 	}
 	s.line("bob's", "agent was told nothing, and reads %s", b.read())
 }
@@ -115,7 +116,8 @@ func (s *story) open(user string) (page context.Context, at *node) {
 }
 
 func (s *story) looks(a *agent) {
-	step.Eventually(a.user+"'s agent sees a page", patience, func() bool { return len(a.list()) > 0 })
+	step.Eventually(a.user+"'s agent sees a page", patience,
+		func() bool { return len(a.list()) > 0 })
 	list, text := strings.Join(a.list(), " "), a.read()
 	if list != a.uri || !strings.Contains(text, fmt.Sprintf(`"of":%q`, a.user)) {
 		step.Check(fmt.Errorf("%s's agent lists %s, and reads %s", a.user, list, text))
@@ -173,8 +175,9 @@ func (s *story) agent(user string) *agent {
 	for s.balancer.nodes[(s.balancer.turn+1)%size] == dead {
 		s.balancer.next()
 	}
-	a.ClientSession = step.Must(client.Connect(s.ctx, &mcp.StreamableClientTransport{Endpoint: s.public + "/mcp",
-		HTTPClient: &http.Client{Transport: bearer(s.login.Token(user, "pages:read pages:act"))}},
+	a.ClientSession = step.Must(client.Connect(s.ctx,
+		&mcp.StreamableClientTransport{Endpoint: s.public + "/mcp",
+			HTTPClient: &http.Client{Transport: bearer(s.login.Token(user, "pages:read pages:act"))}},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}))
 	return a
 }

@@ -52,8 +52,8 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	return string(out)
 }
 
-// A program shows its global object, then panics. It runs with the wasm_exec.js of the Go that runs the test, wrapped,
-// bundled and minified as for a page.
+// A program shows its global object, then panics. It runs with the wasm_exec.js of the Go that runs
+// the test, wrapped, bundled and minified as for a page.
 func TestWasmExecKeepsOffTheGlobalObject(t *testing.T) {
 	root := write(t, map[string]string{
 		"go.mod": "module example.com/probe\n\ngo 1.26\n",
@@ -236,7 +236,8 @@ func offersPrograms(t *testing.T, members map[string]json.RawMessage, version st
 	}
 }
 
-// everyEntryResolves resolves each entry of the package in dir as Node does, and for a browser. Its file must exist.
+// everyEntryResolves resolves each entry of the package in dir as Node does, and for a browser. Its
+// file must exist.
 func everyEntryResolves(t *testing.T, dir string) {
 	t.Helper()
 	app := write(t, nil)

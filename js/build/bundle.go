@@ -29,7 +29,8 @@ var bundled = []script{
 	{"js/page/early/server.ts", "pagewire.server.mjs", api.FormatESModule, api.PlatformNeutral},
 	{"js/page/early/server.ts", "pagewire.server.cjs", api.FormatCommonJS, api.PlatformNeutral},
 	{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
-	// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
+	// A classic worker: module workers obey other rules of the page's policy, and need a newer
+	// browser.
 	{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/cli/cli.ts", "cli.js", api.FormatESModule, api.PlatformNode},
 	{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
@@ -87,19 +88,21 @@ func bundleAll(root, dist string, tc toolchain) error {
 		errs = append(errs, copyFiles(dist, filepath.Join(root, "js"), pattern))
 	}
 	for _, name := range []string{"react", "store", "vue", "elements", "iife", "testing"} {
-		errs = append(errs, copyFile(filepath.Join(dist, name+".d.cts"), filepath.Join(root, "js", name+".d.ts")))
+		errs = append(errs, copyFile(filepath.Join(dist, name+".d.cts"),
+			filepath.Join(root, "js", name+".d.ts")))
 	}
 	return errors.Join(errs...)
 }
 
-// fetched are the scripts that each visit of a page downloads, and the script of pages that an agent watches. Terser
-// minifies them again after esbuild: its names compress better, which saves 250 of 6,093 bytes of brotli for
-// pagewire.js and 800 of 13,089 for the core's loader. It takes a second of processor time each.
-var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js",
-	"pagewire.shown.js", "pagewire.pick.js"}
+// fetched are the scripts that each visit of a page downloads, and the script of pages that an
+// agent watches. Terser minifies them again after esbuild: its names compress better, which saves
+// 250 of 6,093 bytes of brotli for pagewire.js and 800 of 13,089 for the core's loader. It takes a
+// second of processor time each.
+var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js",
+	"pagewire.elements.js", "pagewire.shown.js", "pagewire.pick.js"}
 
-// readable are the modules that reach pages only through a bundler. The npm package has them unminified, with their
-// maps.
+// readable are the modules that reach pages only through a bundler. The npm package has them
+// unminified, with their maps.
 var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "vite.client.js"}
 
 // minifyAll runs terser over the fetched scripts and their maps.
@@ -112,8 +115,9 @@ func minifyAll(root, dist string) error {
 	for i, name := range fetched {
 		wg.Go(func() {
 			file := filepath.Join(dist, name)
-			args := []string{filepath.Join(root, "js/node_modules/terser/bin/terser"), file, "--compress", "passes=2",
-				"--mangle", "--ecma", "2022", "--source-map", "content='" + file + ".map'", "--output", file}
+			args := []string{filepath.Join(root, "js/node_modules/terser/bin/terser"), file,
+				"--compress", "passes=2", "--mangle", "--ecma", "2022", "--source-map", "content='" + file + ".map'",
+				"--output", file}
 			for _, s := range bundled {
 				if s.out == name && s.format == api.FormatESModule {
 					args = append(args, "--module")
@@ -134,8 +138,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 	options.Outfile = filepath.Join(dist, s.out)
 	options.Format = s.format
 	options.Platform = s.platform
-	// External: written beside the script, not named in it. A developer can load the map by hand; a site that hosts
-	// the script alone has no 404 in its log.
+	// External: written beside the script, not named in it. A developer can load the map by hand; a
+	// site that hosts the script alone has no 404 in its log.
 	options.Sourcemap = api.SourceMapExternal
 	// The bundle imports a file beside it, or a package, in place of a module.
 	neighbour := func(of, path string) {
@@ -145,7 +149,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 	const module = "js/page/early/module.ts"
 	switch s.out {
 	case "pagewire.mjs", "pagewire.cjs":
-		options.Plugins = []api.Plugin{whenCalled(filepath.Join(root, "js/page/early/pagewire.ts"), "enter", shared(root))}
+		options.Plugins = []api.Plugin{whenCalled(filepath.Join(root, "js/page/early/pagewire.ts"),
+			"enter", shared(root))}
 		if s.format == api.FormatCommonJS {
 			options.Define["import.meta.url"] = "undefined" // a syntax error there
 		}
@@ -166,8 +171,9 @@ func (s script) options(root, dist string) api.BuildOptions {
 	}
 	place := filepath.Dir(s.entry)
 	replace := func(name string) {
-		options.Plugins = append(options.Plugins, instead(filepath.Join(root, "js/page/early", name),
-			api.OnResolveResult{Path: filepath.Join(root, place, name)}))
+		options.Plugins = append(options.Plugins,
+			instead(filepath.Join(root, "js/page/early", name),
+				api.OnResolveResult{Path: filepath.Join(root, place, name)}))
 	}
 	if place == "js/inject" || place == "js/testing" || strings.HasPrefix(s.out, "extension") {
 		replace("load.ts")
@@ -182,7 +188,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 	// Bundlers minify it, and merge its map into theirs.
 	forBundlers := slices.Contains(readable, s.out)
 	if forBundlers || place == "js/testing" { // its lines are in the stack traces of tests
-		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
+		options.MinifyWhitespace, options.MinifyIdentifiers = false, false
+		options.MinifySyntax = false
 	}
 	if forBundlers {
 		options.Sourcemap = api.SourceMapLinked
@@ -196,20 +203,23 @@ func (s script) options(root, dist string) api.BuildOptions {
 // clientDirective lets a server component of React import the hook, which runs in the browser.
 const clientDirective = `"use client";`
 
-// instead resolves every import of one file to another module, except in that other one. An importer of both gets one
-// module.
+// instead resolves every import of one file to another module, except in that other one. An
+// importer of both gets one module.
 func instead(of string, other api.OnResolveResult) api.Plugin {
 	return api.Plugin{
 		Name: "instead",
 		Setup: func(b api.PluginBuild) {
-			// Otherwise the bundle of a file that has moved would silently have it, and not the other.
+			// Otherwise the bundle of a file that has moved would silently have it, and not the
+			// other.
 			b.OnStart(func() (api.OnStartResult, error) {
 				_, err := os.Stat(of)
 				return api.OnStartResult{}, err
 			})
-			b.OnResolve(api.OnResolveOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"},
+			filter := "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"
+			b.OnResolve(api.OnResolveOptions{Filter: filter},
 				func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-					if filepath.Join(args.ResolveDir, args.Path) != of || args.Importer == other.Path {
+					if filepath.Join(args.ResolveDir, args.Path) != of ||
+						args.Importer == other.Path {
 						return api.OnResolveResult{}, nil
 					}
 					return other, nil
@@ -218,8 +228,8 @@ func instead(of string, other api.OnResolveResult) api.Plugin {
 	}
 }
 
-// whenCalled delays the evaluation of a file and its imports from the import until the call of its function: the caller
-// can then catch their errors.
+// whenCalled delays the evaluation of a file and its imports from the import until the call of its
+// function: the caller can then catch their errors.
 func whenCalled(file, function string, options api.BuildOptions) api.Plugin {
 	const page = "page"
 	options.EntryPoints = []string{file}
@@ -250,9 +260,9 @@ func whenCalled(file, function string, options api.BuildOptions) api.Plugin {
 	}
 }
 
-// leaveImports marks the import of the core, whose address is known only at run time, with the comment that makes
-// webpack leave it alone; other bundlers do so by themselves. The comment is not in the source, since esbuild drops
-// comments when it minifies.
+// leaveImports marks the import of the core, whose address is known only at run time, with the
+// comment that makes webpack leave it alone; other bundlers do so by themselves. The comment is not
+// in the source, since esbuild drops comments when it minifies.
 func leaveImports(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -287,7 +297,8 @@ func shared(root string) api.BuildOptions {
 	}
 }
 
-// bundle runs esbuild. A warning fails the build: esbuild warns about code that does not do what it says.
+// bundle runs esbuild. A warning fails the build: esbuild warns about code that does not do what it
+// says.
 func bundle(options api.BuildOptions) error {
 	result := api.Build(options)
 	var errs []error
@@ -308,9 +319,10 @@ func messageError(m api.Message) error {
 	return fmt.Errorf("%s:%d:%d: %s", m.Location.File, m.Location.Line, m.Location.Column, text)
 }
 
-// buildDemos copies demo/index.html with its pictures, each folder demo/<number>-<name>/, and demo/common/ to out. Each
-// .ts or .css file directly in a folder is an entry, and becomes a .js script or a style sheet of the same name. Modules
-// that entries share are in a subfolder. Maps are linked, since people read the demos.
+// buildDemos copies demo/index.html with its pictures, each folder demo/<number>-<name>/, and
+// demo/common/ to out. Each .ts or .css file directly in a folder is an entry, and becomes a .js
+// script or a style sheet of the same name. Modules that entries share are in a subfolder. Maps are
+// linked, since people read the demos.
 func buildDemos(root, out string) error {
 	demo := filepath.Join(root, "demo")
 	pages, err := filepath.Glob(filepath.Join(demo, "[0-9]*-*"))

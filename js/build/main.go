@@ -20,8 +20,9 @@
 //
 // js/build/release makes a release of these files.
 //
-// It needs Go and the packages of js/package-lock.json (make installs them). Without -install-tinygo it downloads only
-// Go modules. It keeps no cache of its own: go build has one, and esbuild needs none.
+// It needs Go and the packages of js/package-lock.json (make installs them). Without
+// -install-tinygo it downloads only Go modules. It keeps no cache of its own: go build has one, and
+// esbuild needs none.
 package main
 
 import (
@@ -43,13 +44,17 @@ import (
 )
 
 // inspector are the files of the inspector page.
-var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
+var inspector = []string{"inspector/index.html", "inspector/inspector.js",
+	"inspector/inspector.css"}
 
 func main() {
-	core := flag.String("core", "", "compile the core by `go` or tinygo; without it by TinyGo where it is installed")
-	tinygo := flag.Bool("install-tinygo", false, "install TinyGo below the user's cache directory, and build nothing")
+	core := flag.String("core", "",
+		"compile the core by `go` or tinygo; without it by TinyGo where it is installed")
+	tinygo := flag.Bool("install-tinygo", false,
+		"install TinyGo below the user's cache directory, and build nothing")
 	size := flag.Bool("size", false, "print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
-	flag.StringVar(&stamped, "version", "", "stamp this version on everything, instead of the one in js/package.json")
+	flag.StringVar(&stamped, "version", "",
+		"stamp this version on everything, instead of the one in js/package.json")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "build: unexpected argument %q\n", flag.Arg(0))
@@ -85,9 +90,9 @@ func do(root, core string, size bool) error {
 	return err
 }
 
-// sizes prints the weights of dist/'s files, and of the Go packages in them. It also writes the weights into
-// dist/sizes.json, which make bench reads. A core that Go has compiled does not ship: it is weighed only as a whole,
-// and has no budget.
+// sizes prints the weights of dist/'s files, and of the Go packages in them. It also writes the
+// weights into dist/sizes.json, which make bench reads. A core that Go has compiled does not ship:
+// it is weighed only as a whole, and has no budget.
 func sizes(w io.Writer, root string, tc toolchain) error {
 	dist := filepath.Join(root, "dist")
 	list := slices.Clone(artefacts)
@@ -117,8 +122,8 @@ type sizesFile struct {
 	Weights []weight
 }
 
-// build makes dist/ and bin/ under root. The WebAssembly module is compiled while the scripts are bundled; neither
-// needs the other.
+// build makes dist/ and bin/ under root. The WebAssembly module is compiled while the scripts are
+// bundled; neither needs the other.
 func build(root string, tc toolchain) error {
 	start := time.Now()
 	dist := filepath.Join(root, "dist")
@@ -137,21 +142,24 @@ func build(root string, tc toolchain) error {
 		return err
 	}
 	err = errors.Join(writePackage(root, dist, version), buildExtension(root, dist, version),
-		buildDemos(root, filepath.Join(dist, "demo")), os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644))
+		buildDemos(root, filepath.Join(dist, "demo")),
+		os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644))
 	if err != nil {
 		return err
 	}
 	if err := buildCommands(root, dist, version); err != nil {
 		return err
 	}
-	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", version, time.Since(start).Seconds(), tc.name)
+	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", version,
+		time.Since(start).Seconds(), tc.name)
 	return nil
 }
 
-// buildCommands copies the files that the assets package embeds to it, and links bin/pagewire and bin/pagewire-node.
+// buildCommands copies the files that the assets package embeds to it, and links bin/pagewire and
+// bin/pagewire-node.
 func buildCommands(root, dist, version string) error {
-	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js", "pagewire.shown.js", "pagewire.pick.js"},
-		inspector, assets.Names) {
+	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js", "pagewire.shown.js",
+		"pagewire.pick.js"}, inspector, assets.Names) {
 		err := copyFile(filepath.Join(root, "bridge/assets/dist", name), filepath.Join(dist, name))
 		if err != nil {
 			return err
@@ -160,7 +168,8 @@ func buildCommands(root, dist, version string) error {
 	return commands.Link(root, version, filepath.Join(root, "bin"))
 }
 
-// findRoot returns the directory that holds go.mod, so that the build works from any directory of the repository.
+// findRoot returns the directory that holds go.mod, so that the build works from any directory of
+// the repository.
 func findRoot() (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	mod := strings.TrimSpace(string(out))

@@ -12,22 +12,24 @@ import (
 	"strings"
 )
 
-// published is the package.json of the npm package, with noVersion for each version of ours. js/package.json is for
-// development: it is private, and has its tools.
+// published is the package.json of the npm package, with noVersion for each version of ours.
+// js/package.json is for development: it is private, and has its tools.
 //
-// It has no dependencies and no scripts, so that installing it runs nothing. The platforms' programs are optional: npm
-// installs the one that fits, or none (--omit=optional). Only pagewire/react needs React, and only pagewire/vue needs
-// Vue; npm installs neither by itself.
+// It has no dependencies and no scripts, so that installing it runs nothing. The platforms'
+// programs are optional: npm installs the one that fits, or none (--omit=optional). Only
+// pagewire/react needs React, and only pagewire/vue needs Vue; npm installs neither by itself.
 //
-// A resolver takes the first condition of an export that it knows. So types come first, then the servers that call
-// themselves browsers too (workerd is Cloudflare's, edge-light Vercel's and Next.js's), which get a file that does
-// nothing. browser comes before node, since Electron's windows are both. Bundlers take module for require too: only
-// through that file, an ES module, do they find the core. Files for require have types of their own, or TypeScript takes
-// them for ES modules.
+// A resolver takes the first condition of an export that it knows. So types come first, then the
+// servers that call themselves browsers too (workerd is Cloudflare's, edge-light Vercel's and
+// Next.js's), which get a file that does nothing. browser comes before node, since Electron's
+// windows are both. Bundlers take module for require too: only through that file, an ES module, do
+// they find the core. Files for require have types of their own, or TypeScript takes them for ES
+// modules.
 //
-// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop an import
-// of a hook, or of shareStore, that nothing uses. Servers' files have no side effects, but esbuild warns of each import
-// without a name from a file that is not among sideEffects.
+// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`.
+// It may drop an import of a hook, or of shareStore, that nothing uses. Servers' files have no side
+// effects, but esbuild warns of each import without a name from a file that is not among
+// sideEffects.
 //
 // A release adds THIRD-PARTY-LICENSES.txt.
 //
@@ -36,7 +38,8 @@ var published string
 
 const noVersion = `"0.0.0"`
 
-// stamped is the version of a release, which is stamped on everything instead of the one in js/package.json.
+// stamped is the version of a release, which is stamped on everything instead of the one in
+// js/package.json.
 var stamped string
 
 // readVersion returns the version of what is built.
@@ -57,7 +60,8 @@ func readVersion(root string) (string, error) {
 	return version, nil
 }
 
-// writePackage fills dist/npm. It leaves out the maps of minified files: they would be two thirds of the package.
+// writePackage fills dist/npm. It leaves out the maps of minified files: they would be two thirds
+// of the package.
 func writePackage(root, dist, version string) error {
 	dir := filepath.Join(dist, "npm")
 	if err := os.RemoveAll(dir); err != nil {
@@ -80,7 +84,8 @@ func writePackage(root, dist, version string) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, "package.json"), []byte(text), 0o644))
 }
 
-// copyManual copies the manual's pages, for agents that write code. The list of the pages becomes llms.txt too.
+// copyManual copies the manual's pages, for agents that write code. The list of the pages becomes
+// llms.txt too.
 func copyManual(to, from string) error {
 	return errors.Join(copyFiles(to, from, "*.md"),
 		copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))

@@ -9,9 +9,9 @@ import (
 
 const safejs = "github.com/hack-pad/safejs"
 
-// patchSafejs makes a copy of safejs in dir that TinyGo compiles without package fmt, which is 27 KB of brotli, and a
-// go.mod that names it. It returns the GOFLAGS that select that go.mod. The patch is offered upstream; when a release
-// of safejs has it, this function can go.
+// patchSafejs makes a copy of safejs in dir that TinyGo compiles without package fmt, which is 27
+// KB of brotli, and a go.mod that names it. It returns the GOFLAGS that select that go.mod. The
+// patch is offered upstream; when a release of safejs has it, this function can go.
 func patchSafejs(root, dir string) (string, error) {
 	output := func(args ...string) (string, error) {
 		cmd := exec.Command("go", args...)
@@ -36,7 +36,8 @@ func patchSafejs(root, dir string) (string, error) {
 		return "", err
 	}
 	patch := filepath.Join(root, "idl", "upstream", "safejs", "no-fmt.patch")
-	if _, err := run(to, []string{"GIT_CEILING_DIRECTORIES=" + dir}, "git", "apply", patch); err != nil {
+	_, err = run(to, []string{"GIT_CEILING_DIRECTORIES=" + dir}, "git", "apply", patch)
+	if err != nil {
 		return "", err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The part of safejs that TinyGo links imports only TinyGo's own syscall/js. Other packages of Go would make it large.
+// The part of safejs that TinyGo links imports only TinyGo's own syscall/js. Other packages of Go
+// would make it large.
 func TestSafejsIsCompiledWithoutFmt(t *testing.T) {
 	root, err := findRoot()
 	if err != nil {

@@ -21,16 +21,18 @@ type artefact struct {
 	budget int // bytes of brotli at quality 11; 0: none
 }
 
-// artefacts have budgets. Every page with Pagewire downloads pagewire.js, with or without an agent; only pages that an
-// agent visits download pagewire.wasm, and only hosts of Views views.js. pagewire.mjs has 400 bytes more
-// than pagewire.js: outside a page importing it must not throw. The budgets are those of TinyGo's build. A budget is
-// raised with the reason in the commit, or not at all.
+// artefacts have budgets. Every page with Pagewire downloads pagewire.js, with or without an agent;
+// only pages that an agent visits download pagewire.wasm, and only hosts of Views views.js.
+// pagewire.mjs has 400 bytes more than pagewire.js: outside a page importing it must not throw. The
+// budgets are those of TinyGo's build. A budget is raised with the reason in the commit, or not at
+// all.
 var artefacts = []artefact{
 	{"pagewire.js", 6_400},
 	{"pagewire.mjs", 6_800},
 	{"pagewire.core.js", 0}, {"pagewire.worker.js", 0},
 	{"pagewire.wasm", 46_000},
-	{"pagewire.elements.js", 0}, {"store.js", 0}, {"react.js", 0}, {"vue.js", 0}, {"views.js", 9_000}, {"view.js", 0},
+	{"pagewire.elements.js", 0}, {"store.js", 0}, {"react.js", 0}, {"vue.js", 0},
+	{"views.js", 9_000}, {"view.js", 0},
 	{"pagewire.shown.js", 12_200},  // in pages that an agent watches
 	{"pagewire.pick.js", 3_000},    // in pages where a person points at a part
 	{"extension/shown.js", 13_400}, // the same reader, and its port to the worker; no page downloads it
@@ -43,8 +45,8 @@ type weight struct {
 	Budget            int `json:",omitempty"` // of the brotli; 0: none
 }
 
-// weigh weighs each artefact in dist: raw, by gzip -9 and by brotli 11. The brotli coder is in Go; on these files its
-// output is as small as the reference coder's, to the byte.
+// weigh weighs each artefact in dist: raw, by gzip -9 and by brotli 11. The brotli coder is in Go;
+// on these files its output is as small as the reference coder's, to the byte.
 func weigh(dist string, list []artefact) ([]weight, error) {
 	weights := make([]weight, len(list))
 	failed := make([]error, len(list))
@@ -56,7 +58,8 @@ func weigh(dist string, list []artefact) ([]weight, error) {
 				failed[i] = fmt.Errorf("%w (run make build first)", err)
 				return
 			}
-			weights[i] = weight{a.name, len(text), gzipped(text), brotlied(text, brotli.BestCompression), a.budget}
+			weights[i] = weight{a.name, len(text), gzipped(text),
+				brotlied(text, brotli.BestCompression), a.budget}
 		})
 	}
 	wg.Wait()

@@ -9,18 +9,19 @@ import (
 	"strings"
 )
 
-// tinyGoVersion is the version of TinyGo that compiles the core that ships. No other version is taken, since its core
-// would differ from the tested one.
+// tinyGoVersion is the version of TinyGo that compiles the core that ships. No other version is
+// taken, since its core would differ from the tested one.
 const tinyGoVersion = "0.41.1"
 
-// tinyGoHome is where this version is installed: below the user's cache directory, for all clones of the repository.
+// tinyGoHome is where this version is installed: below the user's cache directory, for all clones
+// of the repository.
 func tinyGoHome() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "pagewire", "tinygo", tinyGoVersion), err
 }
 
-// findTinyGo returns the path of that version's command, which make tinygo has installed or which is on PATH, or ""
-// without one.
+// findTinyGo returns the path of that version's command, which make tinygo has installed or which
+// is on PATH, or "" without one.
 func findTinyGo() string {
 	if home, err := tinyGoHome(); err == nil {
 		path := filepath.Join(home, "bin", "tinygo")
@@ -35,7 +36,8 @@ func findTinyGo() string {
 	return path
 }
 
-// tinyGoName returns the versions of a TinyGo, its Go and its LLVM, as it prints them, and of its wasm-opt.
+// tinyGoName returns the versions of a TinyGo, its Go and its LLVM, as it prints them, and of its
+// wasm-opt.
 func tinyGoName(path string) string {
 	out, _ := exec.Command(path, "version").Output()
 	optimizer := filepath.Join(filepath.Dir(path), "wasm-opt") // as TinyGo finds it

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// standIn is a program that claims to be a version of TinyGo, and records the arguments of its build command.
+// standIn is a program that claims to be a version of TinyGo, and records the arguments of its
+// build command.
 func standIn(version string) string {
 	return `#!/bin/sh
 case $1 in
@@ -24,7 +25,8 @@ esac
 `
 }
 
-// machine is a machine with these programs, by path below its PATH ("bin/") and its user's cache ("cache/").
+// machine is a machine with these programs, by path below its PATH ("bin/") and its user's cache
+// ("cache/").
 func machine(t *testing.T, programs map[string]string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {

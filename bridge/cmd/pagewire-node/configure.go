@@ -17,8 +17,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/node/process"
 )
 
-// configure sets the issuers, and from environment and file the flags that the command line has not set.
-func configure(cmd *cobra.Command, o *process.Options, env func(string) (string, bool), file string) error {
+// configure sets the issuers, and from environment and file the flags that the command line has not
+// set.
+func configure(cmd *cobra.Command, o *process.Options, env func(string) (string, bool),
+	file string) error {
 	if file == "" {
 		file, _ = env(variable("config"))
 	}
@@ -48,7 +50,8 @@ func configure(cmd *cobra.Command, o *process.Options, env func(string) (string,
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		member, inFile := members[f.Name]
 		delete(members, f.Name)
-		if wrong != nil || f.Changed || f.Name == "config" || f.Name == "help" || f.Name == "version" {
+		if wrong != nil || f.Changed || f.Name == "config" || f.Name == "help" ||
+			f.Name == "version" {
 			return
 		}
 		if value, ok := env(variable(f.Name)); ok {
@@ -71,7 +74,8 @@ func variable(name string) string {
 	return "PAGEWIRE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// setFrom sets a flag from a member of the file: a text, a number, true or false, or an array of texts.
+// setFrom sets a flag from a member of the file: a text, a number, true or false, or an array of
+// texts.
 func setFrom(f *pflag.Flag, member json.RawMessage) error {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		var texts []string

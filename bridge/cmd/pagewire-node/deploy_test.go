@@ -14,7 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// The files for deployment name existing options, use the ports that they declare, and give a node enough time to end.
+// The files for deployment name existing options, use the ports that they declare, and give a node
+// enough time to end.
 func TestDeploymentFiles(t *testing.T) {
 	cmd := command(new(process.Options), os.LookupEnv)
 	for name, wants := range map[string][]string{

@@ -101,7 +101,8 @@ func TestOptionsThatAreNone(t *testing.T) {
 	}
 }
 
-// The flag says where traces go, or else OpenTelemetry's own variables. Without either there are none.
+// The flag says where traces go, or else OpenTelemetry's own variables. Without either there are
+// none.
 func TestWhereTracesGo(t *testing.T) {
 	const base, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	for name, c := range map[string]struct {
@@ -124,7 +125,8 @@ func TestWhereTracesGo(t *testing.T) {
 	}
 }
 
-// The page for operators lists exactly the flags of the program, each with the default that --help tells.
+// The page for operators lists exactly the flags of the program, each with the default that --help
+// tells.
 func TestFlagsInTheDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../demo/docs/nodes.md")
 	if err != nil {

@@ -16,27 +16,32 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// The feed is a WebSocket of JSON messages, one for each open inspector. It sends the page the parts of the gateway's
-// state that have changed (pages, resources, watched, agents, tools, stats), passing messages (log), and the contents
-// of a resource (value). The page first identifies itself to Options.Admit. Then it sends {"open": uri} and {"close":
-// uri} for values, and {"log": bool} for the messages.
+// The feed is a WebSocket of JSON messages, one for each open inspector. It sends the page the
+// parts of the gateway's state that have changed (pages, resources, watched, agents, tools, stats),
+// passing messages (log), and the contents of a resource (value). The page first identifies itself
+// to Options.Admit. Then it sends {"open": uri} and {"close": uri} for values, and {"log": bool}
+// for the messages.
 
 const (
 	// pulse is how often an open inspector is updated: four times a second, which feels immediate.
 	pulse = 250 * time.Millisecond
-	// maxText clips a message in the log, maxValue contents, and maxWords titles and similar texts; all are bytes.
+	// maxText clips a message in the log, maxValue contents, and maxWords titles and similar texts;
+	// all are bytes.
 	maxText, maxValue, maxWords = 4 << 10, 64 << 10, 300
-	// maxLog bounds the messages that wait for the next pulse: 1,024 in a second. The newest ones are kept.
+	// maxLog bounds the messages that wait for the next pulse: 1,024 in a second. The newest ones
+	// are kept.
 	maxLog = 256
 	// maxOpen bounds the resources that one inspector has open.
 	maxOpen = 64
-	// maxListed bounds the listed resources: more than a person scrolls through, and the page can filter them.
+	// maxListed bounds the listed resources: more than a person scrolls through, and the page can
+	// filter them.
 	maxListed = 20_000
 	// writeTimeout ends the connection of an inspector that does not read.
 	writeTimeout = 10 * time.Second
 )
 
-// taps shares the gateway's one Tap among the open inspectors that show messages, and taps only while there is one.
+// taps shares the gateway's one Tap among the open inspectors that show messages, and taps only
+// while there is one.
 type taps struct {
 	g    *gateway.Gateway
 	mu   sync.Mutex
@@ -61,7 +66,8 @@ func (t *taps) remove(r *ring) {
 
 // pass copies the beginning of a message into an entry. It is called with the gateway's lock held.
 func (t *taps) pass(e gateway.Event) {
-	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: gateway.Shorten(e.Page, maxWords), Bytes: len(e.Text),
+	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent,
+		Page: gateway.Shorten(e.Page, maxWords), Bytes: len(e.Text),
 		Text: gateway.Shorten(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,8 +120,10 @@ func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, tooMany, http.StatusServiceUnavailable)
 		return
 	}
-	// Package access has checked the Origin if Admit is set. Otherwise only the page's own origin is accepted.
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: h.opt.Admit != nil})
+	// Package access has checked the Origin if Admit is set. Otherwise only the page's own origin
+	// is accepted.
+	ws, err := websocket.Accept(w, r,
+		&websocket.AcceptOptions{InsecureSkipVerify: h.opt.Admit != nil})
 	if err != nil {
 		return // Accept has answered
 	}
@@ -138,7 +146,8 @@ func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.opt.Log.Info("inspector opened", "remote", r.RemoteAddr)
-	v := &viewer{h: h, ws: ws, sent: map[string][]byte{}, open: map[string]*opened{}, read: make(chan value)}
+	v := &viewer{h: h, ws: ws, sent: map[string][]byte{}, open: map[string]*opened{},
+		read: make(chan value)}
 	err = v.run(r.Context())
 	h.opt.Log.Info("inspector closed", "remote", r.RemoteAddr, "reason", err)
 }
@@ -191,7 +200,8 @@ type value struct {
 	Binary  bool   `json:"binary,omitempty"`
 	Clipped bool   `json:"clipped,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Change is the difference from the last read as agents get it (live.ChangeOf); "" if it is not described.
+	// Change is the difference from the last read as agents get it (live.ChangeOf); "" if it is not
+	// described.
 	Change string `json:"change,omitempty"`
 
 	of       *opened
@@ -242,7 +252,8 @@ func (v *viewer) listen(ctx context.Context, commands chan<- command) error {
 		}
 		var c command
 		if json.Unmarshal(text, &c) != nil {
-			return fmt.Errorf("the page sent something that is not a command: %q", gateway.Shorten(string(text), 100))
+			return fmt.Errorf("the page sent something that is not a command: %q",
+				gateway.Shorten(string(text), 100))
 		}
 		select {
 		case commands <- c:
@@ -262,7 +273,8 @@ func (v *viewer) obey(ctx context.Context, c command) error {
 		v.close(c.Close)
 	case c.Open == "" || v.open[c.Open] != nil:
 	case len(v.open) >= maxOpen:
-		return v.send(ctx, value{Type: "value", URI: c.Open, Error: "too many resources are open here: close one"})
+		return v.send(ctx, value{Type: "value", URI: c.Open,
+			Error: "too many resources are open here: close one"})
 	default:
 		v.open[c.Open] = &opened{revision: -1}
 		v.readIfChanged(ctx, c.Open)
@@ -278,8 +290,8 @@ func (v *viewer) close(uri string) {
 	delete(v.open, uri)
 }
 
-// readIfChanged reads an open resource if it has changed since its last read. There is one read at a time, and no two
-// within a pulse.
+// readIfChanged reads an open resource if it has changed since its last read. There is one read at
+// a time, and no two within a pulse.
 func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	o, g := v.open[uri], v.h.g
 	if o.reading || o.revision == g.Revision(uri) {
@@ -331,11 +343,13 @@ func (v *viewer) sendChanges(ctx context.Context) error {
 	if s.Closed {
 		return gateway.ErrClosed
 	}
-	listed := map[string]any{"list": s.Resources[:min(len(s.Resources), maxListed)], "all": len(s.Resources)}
+	listed := map[string]any{"list": s.Resources[:min(len(s.Resources), maxListed)],
+		"all": len(s.Resources)}
 	for _, part := range []struct {
 		name string
 		is   any
-	}{{"version", v.h.opt.Version}, {"pages", s.Pages}, {"agents", s.Agents}, {"watched", s.Watched}, {"tools", s.Tools},
+	}{{"version", v.h.opt.Version}, {"pages", s.Pages}, {"agents", s.Agents},
+		{"watched", s.Watched}, {"tools", s.Tools},
 		{"resources", listed}, {"stats", s.Counts}} {
 		text, err := json.Marshal(map[string]any{"type": part.name, part.name: part.is})
 		if err != nil {
@@ -370,8 +384,8 @@ func (v *viewer) write(ctx context.Context, text []byte) error {
 	return v.ws.Write(ctx, websocket.MessageText, text)
 }
 
-// fill sets the value from a read: the first contents, clipped. Of binary contents it takes 48 bytes, as base64: more
-// would help no reader.
+// fill sets the value from a read: the first contents, clipped. Of binary contents it takes 48
+// bytes, as base64: more would help no reader.
 func (now *value) fill(l *live.Look) {
 	for i := range l.Parts { // backwards: the first is last
 		c := l.Parts[len(l.Parts)-1-i]

@@ -1,12 +1,13 @@
-// Package inspect shows a gateway's state and work to a person, and to a monitoring system: the inspector page at /,
-// metrics for Prometheus at /metrics, and a health check at /healthz.
+// Package inspect shows a gateway's state and work to a person, and to a monitoring system: the
+// inspector page at /, metrics for Prometheus at /metrics, and a health check at /healthz.
 //
-// It answers every request: package access decides which requests reach it. The page's files are the same for all users
-// and hold no state. The state comes over the feed, after Options.Admit.
+// It answers every request: package access decides which requests reach it. The page's files are
+// the same for all users and hold no state. The state comes over the feed, after Options.Admit.
 //
-// Pages are not trusted. Their texts are shown only as text, under a policy that lets the inspector only run its own
-// script and talk to its own server. The package observes only while an inspector is open: otherwise it taps no message
-// and takes no snapshot. Its memory for each inspector is bounded. It never changes anything.
+// Pages are not trusted. Their texts are shown only as text, under a policy that lets the inspector
+// only run its own script and talk to its own server. The package observes only while an inspector
+// is open: otherwise it taps no message and takes no snapshot. Its memory for each inspector is
+// bounded. It never changes anything.
 package inspect
 
 import (
@@ -33,8 +34,9 @@ type Options struct {
 	Version string
 	// Log receives a record of each opened inspector. Default none.
 	Log *slog.Logger
-	// Admit is called for each feed before anything is sent on it. It may exchange messages; the client's first message
-	// is for Admit. An error refuses the feed, and the client gets its text. Nil admits all.
+	// Admit is called for each feed before anything is sent on it. It may exchange messages; the
+	// client's first message is for Admit. An error refuses the feed, and the client gets its text.
+	// Nil admits all.
 	Admit func(ctx context.Context, r *http.Request, m proof.Messages) error
 	// Refused, if it is set, counts refused requests by reason, for /metrics.
 	Refused func() map[string]int64
@@ -49,7 +51,8 @@ type Handler struct {
 	opt    Options
 	taps   taps
 	places chan struct{} // one for each open inspector
-	// strangers are the feeds before Admit. Above maxStrangers, one of the origin with most of them is closed.
+	// strangers are the feeds before Admit. Above maxStrangers, one of the origin with most of them
+	// is closed.
 	strangers *quota.Backlog[*websocket.Conn]
 }
 
@@ -63,7 +66,10 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	h.strangers = quota.NewBacklog(maxStrangers, func(ws *websocket.Conn) { _ = ws.CloseNow() })
 	h.taps.g, h.taps.logs = g, map[*ring]bool{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "index.html") })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		h.serve(w, r,
+			"index.html")
+	})
 	mux.HandleFunc("GET /inspector/{file}", func(w http.ResponseWriter, r *http.Request) {
 		h.serve(w, r, r.PathValue("file"))
 	})
@@ -77,7 +83,8 @@ func New(g *gateway.Gateway, o Options) *Handler {
 // Busy reports whether an inspector is open.
 func (h *Handler) Busy() bool { return len(h.places) > 0 }
 
-// policy is the page's Content-Security-Policy. 'self' covers the feed, a WebSocket of the same origin.
+// policy is the page's Content-Security-Policy. 'self' covers the feed, a WebSocket of the same
+// origin.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -85,8 +92,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{"Content-Security-Policy": policy,
-			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
-			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"} {
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cache-Control":                "no-store",
+			"Cross-Origin-Opener-Policy":   "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin"} {
 			w.Header().Set(name, value)
 		}
 		next.ServeHTTP(w, r)
@@ -119,7 +128,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	// This list is our own, because the system's type of .js differs between machines.
 	w.Header().Set("Content-Type", map[string]string{
-		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+		".css": "text/css; charset=utf-8",
 	}[path.Ext(name)])
 	w.Write(content)
 }

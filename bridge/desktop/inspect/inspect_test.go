@@ -528,7 +528,8 @@ func TestInspectorsAreLimited(t *testing.T) {
 	}
 }
 
-// A feed that is not admitted takes no place, does not keep the daemon, and is closed when there are many.
+// A feed that is not admitted takes no place, does not keep the daemon, and is closed when there
+// are many.
 func TestStrangersTakeNoPlace(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	h := New(g, Options{Admit: func(ctx context.Context, _ *http.Request, m proof.Messages) error {

@@ -1,5 +1,6 @@
-// Package commands links Pagewire's programs for a developer's machine, as .goreleaser.yaml does for a release, and
-// names the platforms of a release. It writes only the programs, and downloads only modules of go.mod.
+// Package commands links Pagewire's programs for a developer's machine, as .goreleaser.yaml does
+// for a release, and names the platforms of a release. It writes only the programs, and downloads
+// only modules of go.mod.
 package commands
 
 import (
@@ -27,7 +28,9 @@ var Platforms = []Platform{
 var npmWords = strings.NewReplacer("windows", "win32", "amd64", "x64")
 
 // NPM returns the operating system and the processor as npm and Node name them.
-func (p Platform) NPM() (system, cpu string) { return npmWords.Replace(p.OS), npmWords.Replace(p.Arch) }
+func (p Platform) NPM() (system, cpu string) {
+	return npmWords.Replace(p.OS), npmWords.Replace(p.Arch)
+}
 
 // Package is the npm package that holds the platform's program.
 func (p Platform) Package() string {
@@ -35,17 +38,20 @@ func (p Platform) Package() string {
 	return "@pagewire/cli-" + system + "-" + cpu
 }
 
-// RegistryName is Pagewire's name in the MCP Registry. The npm package has it as mcpName, which proves the publisher.
+// RegistryName is Pagewire's name in the MCP Registry. The npm package has it as mcpName, which
+// proves the publisher.
 const RegistryName = "io.github.pagewire/pagewire"
 
 // Programs has the build tags of each program, by its name.
 var Programs = map[string]string{"pagewire": "pagewire_assets", "pagewire-node": ""}
 
-// Link builds every program for this machine into dir. The files for pagewire must be in bridge/assets/dist.
+// Link builds every program for this machine into dir. The files for pagewire must be in
+// bridge/assets/dist.
 func Link(root, version, dir string) error {
 	for name, tags := range Programs {
 		// Without cgo the programs are static, and do not have 1.5 MB of libc in memory.
-		cmd := exec.Command("go", "build", "-trimpath", "-tags", tags, "-ldflags", "-s -w -X main.version="+version,
+		cmd := exec.Command("go", "build", "-trimpath", "-tags", tags, "-ldflags",
+			"-s -w -X main.version="+version,
 			"-o", dir+"/", "./bridge/cmd/"+name)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -21,7 +21,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// release serves a release of two programs with the text "new", and returns its URL and an install.sh for it.
+// release serves a release of two programs with the text "new", and returns its URL and an
+// install.sh for it.
 func release(t *testing.T) (url, script string) {
 	t.Helper()
 	var archive bytes.Buffer
@@ -107,7 +108,8 @@ func TestInstallsAllOrNothing(t *testing.T) {
 	}
 }
 
-// A directory that other users may write to can have links with names that they guess. They lead install.sh nowhere.
+// A directory that other users may write to can have links with names that they guess. They lead
+// install.sh nowhere.
 func TestInstallFollowsNoLink(t *testing.T) {
 	url, script := release(t)
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "victim")

@@ -1,6 +1,7 @@
-// Command release VERSION prepares a release for GoReleaser, which links the programs, packs the archives and sums them
-// (.goreleaser.yaml). With -bundles before VERSION it packs the linked programs as bundles. `make release` runs all
-// three. This command writes the files that GoReleaser cannot make:
+// Command release VERSION prepares a release for GoReleaser, which links the programs, packs the
+// archives and sums them (.goreleaser.yaml). With -bundles before VERSION it packs the linked
+// programs as bundles. `make release` runs all three. This command writes the files that GoReleaser
+// cannot make:
 //
 //	dist/release/install.sh                the script that installs a platform's programs
 //	dist/release/SRI.json                  subresource integrity of the files that a site hosts
@@ -72,7 +73,8 @@ func planned(version string) (p plan, err error) {
 	newest, _, _ = strings.Cut(newest, "\n## ")
 	title, notes, _ := strings.Cut(newest, "\n")
 	name, state, _ := strings.Cut(title, ", ")
-	if candidate := strings.Contains(version, "-"); !candidate && (name != version || state == "not yet released") {
+	if candidate := strings.Contains(version, "-"); !candidate &&
+		(name != version || state == "not yet released") {
 		return p, fmt.Errorf("the newest section of CHANGELOG.md is %q: make it \"%s, DATE\" (a candidate, such as "+
 			"%[2]s-rc.1, may be made of any)", title, version)
 	} else if its := source["version"]; !candidate && its != version {
@@ -80,8 +82,9 @@ func planned(version string) (p plan, err error) {
 	}
 	changed, err := exec.Command("git", "status", "--porcelain").Output()
 	if err != nil || len(changed) > 0 {
-		return p, errors.Join(err, fmt.Errorf("the tree differs from what is committed, which is what a release is made "+
-			"of: commit or stash this first:\n%s", bytes.TrimSpace(changed)))
+		return p, errors.Join(err,
+			fmt.Errorf("the tree differs from what is committed, which is what a release is made "+
+				"of: commit or stash this first:\n%s", bytes.TrimSpace(changed)))
 	}
 	head, err := exec.Command("git", "log", "-1", "--format=%H %cI").Output()
 	commit, at, _ := strings.Cut(strings.TrimSpace(string(head)), " ")
@@ -102,7 +105,8 @@ func (p plan) prepare() error {
 	if err := errors.Join(os.RemoveAll("dist"), os.RemoveAll("bridge/assets/dist")); err != nil {
 		return err
 	}
-	if out, err := exec.Command("go", "run", "./js/build", "-version", p.version).CombinedOutput(); err != nil {
+	out, err := exec.Command("go", "run", "./js/build", "-version", p.version).CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	text, err := os.ReadFile("dist/core")
@@ -115,7 +119,8 @@ func (p plan) prepare() error {
 		return err
 	}
 	notes := fmt.Sprintf("%s\n\nMade of commit %s; the core is compiled by %s. [How to install it, and to check what "+
-		"you got](https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md).\n", p.notes, p.commit, core)
+		"you got](https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md).\n", p.notes,
+		p.commit, core)
 	return errors.Join(
 		write("release/NOTES.md", []byte(notes)),
 		write("release/install.sh", []byte(strings.ReplaceAll(installer, "@VERSION@", p.version))),
@@ -144,7 +149,8 @@ func (p plan) integrities() error {
 			sums[field[0]] = field[2]
 		}
 	}
-	return errors.Join(err, writeJSON("release/SRI.json", map[string]any{"version": p.version, "integrity": sums}))
+	return errors.Join(err, writeJSON("release/SRI.json", map[string]any{"version": p.version,
+		"integrity": sums}))
 }
 
 // platforms writes the manifest of each platform's npm package, which npm installs with pagewire.
@@ -152,19 +158,25 @@ func (p plan) platforms() error {
 	of, err := readJSON("dist/npm/package.json")
 	for _, platform := range commands.Platforms {
 		system, cpu := platform.NPM()
-		manifest := map[string]any{"name": platform.Package(), "version": p.version, "license": of["license"],
-			"description": "The program for " + system + " on " + cpu + ": install pagewire, which brings it",
-			"homepage":    of["homepage"], "repository": of["repository"], "os": []string{system}, "cpu": []string{cpu},
+		manifest := map[string]any{"name": platform.Package(), "version": p.version,
+			"license": of["license"],
+			"description": "The program for " + system + " on " + cpu +
+				": install pagewire, which brings it",
+			"homepage": of["homepage"], "repository": of["repository"], "os": []string{system},
+			"cpu":             []string{cpu},
 			"preferUnplugged": true} // Yarn unpacks it then: a program does not start from Yarn's zip
-		err = errors.Join(err, writeJSON("stage/"+platform.OS+"-"+platform.Arch+"/package.json", manifest))
+		err = errors.Join(err, writeJSON("stage/"+platform.OS+"-"+platform.Arch+"/package.json",
+			manifest))
 	}
 	return err
 }
 
-// store writes the extension without its key, for the stores of Chrome and Edge: they give it one, and refuse another.
+// store writes the extension without its key, for the stores of Chrome and Edge: they give it one,
+// and refuse another.
 func store() error {
 	manifest, err := readJSON("dist/extension/manifest.json")
 	delete(manifest, "key")
 	return errors.Join(err, os.CopyFS("dist/stage/extension", os.DirFS("dist/extension")),
-		os.Remove("dist/stage/extension/manifest.json"), writeJSON("stage/extension/manifest.json", manifest))
+		os.Remove("dist/stage/extension/manifest.json"),
+		writeJSON("stage/extension/manifest.json", manifest))
 }

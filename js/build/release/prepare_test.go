@@ -233,7 +233,8 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// checkServerJSON compares server.json with the bundles and the publisher. TestRelease has the schema.
+// checkServerJSON compares server.json with the bundles and the publisher. TestRelease has the
+// schema.
 func checkServerJSON(t *testing.T, tree string) {
 	t.Helper()
 	var is struct {

@@ -40,7 +40,8 @@ func (m made) file(name string) string {
 	return filepath.Join(m.dir, strings.Replace(name, "*", m.version, 1))
 }
 
-// The release that make release has made, in RELEASE: the tests run on the files that people install.
+// The release that make release has made, in RELEASE: the tests run on the files that people
+// install.
 func TestRelease(t *testing.T) {
 	m := made{dir: os.Getenv("RELEASE")}
 	var sri struct {
@@ -70,8 +71,8 @@ func (m made) again(t *testing.T) {
 	output(t, to, "diff", "-r", m.dir, filepath.Join(to, "dist/release"))
 }
 
-// archives looks into each archive for the licences, the stamped version, and a key, which only one extension may have.
-// A store gives an extension its own key, and refuses one with another key.
+// archives looks into each archive for the licences, the stamped version, and a key, which only one
+// extension may have. A store gives an extension its own key, and refuses one with another key.
 func (m made) archives(t *testing.T) {
 	output(t, m.dir, "sha256sum", "--check", "--strict", "SHA256SUMS")
 	number, _, _ := strings.Cut(m.version, "-")
@@ -167,8 +168,9 @@ func (m made) bill(t *testing.T) {
 	}
 }
 
-// registry compares server.json with the schema in the MCP Registry's own module, and validates a manifest with MCP
-// Bundles' own program. Neither is a dependency: go and npx fetch the versions that are named here.
+// registry compares server.json with the schema in the MCP Registry's own module, and validates a
+// manifest with MCP Bundles' own program. Neither is a dependency: go and npx fetch the versions
+// that are named here.
 func (m made) registry(t *testing.T) {
 	var module struct{ Dir string }
 	var schema jsonschema.Schema
@@ -236,7 +238,8 @@ func (m made) npx(t *testing.T) {
 	}
 }
 
-// told lets the launcher serve an agent on standard input and output, and ends it as a supervisor does.
+// told lets the launcher serve an agent on standard input and output, and ends it as a supervisor
+// does.
 func (m made) told(t *testing.T, app string) {
 	cmd := testcmd.Command("node", "node_modules/pagewire/cli.js", "serve", "--hub", testkit.Addr(t))
 	cmd.Dir = app

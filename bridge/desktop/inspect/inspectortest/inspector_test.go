@@ -1,5 +1,6 @@
-// Package inspectortest tests the inspector page as a person uses it: the built page in a real browser, and its gateway with
-// real MCP servers for pages and real clients for agents. It also takes the pictures of the README:
+// Package inspectortest tests the inspector page as a person uses it: the built page in a real
+// browser, and its gateway with real MCP servers for pages and real clients for agents. It also
+// takes the pictures of the README:
 //
 //	go test ./bridge/desktop/inspect/inspectortest -run Inspector -pictures demo
 package inspectortest
@@ -93,8 +94,8 @@ type tab struct {
 	ctx context.Context
 }
 
-// open serves a gateway's inspector and opens it. An error on the page's console, an exception or a violation of its
-// policy fails the test.
+// open serves a gateway's inspector and opens it. An error on the page's console, an exception or a
+// violation of its policy fails the test.
 func open(t *testing.T, g *gateway.Gateway) *tab {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dist, "inspector.js")); err != nil {
@@ -161,7 +162,8 @@ func eval[T any](b *tab, expression string) T {
 	return v
 }
 
-// sees waits until an expression is true. It evaluates the expression at each frame that the page draws.
+// sees waits until an expression is true. It evaluates the expression at each frame that the page
+// draws.
 func (b *tab) sees(what, expression string) {
 	b.t.Helper()
 	if !eval[bool](b, `new Promise((done) => {
@@ -300,8 +302,8 @@ func TestInspectorIsLive(t *testing.T) {
 	b.sees("that the gateway has gone", `document.querySelector('.status.lost')`)
 }
 
-// takePictures takes one of each theme. Without -pictures it only checks that they can be taken and differ. With it,
-// there is activity for the plots first.
+// takePictures takes one of each theme. Without -pictures it only checks that they can be taken and
+// differ. With it, there is activity for the plots first.
 func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	for _, uri := range []string{shop + "/state/cart", editor + "/doc/selection"} {
 		b.sees(uri, row(uri))
@@ -349,8 +351,8 @@ func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	}
 }
 
-// A browser sees nothing without a ticket. With one it sees everything, also after a reload. No other port of this
-// machine and no other tab gets to see the credential that the page keeps.
+// A browser sees nothing without a ticket. With one it sees everything, also after a reload. No
+// other port of this machine and no other tab gets to see the credential that the page keeps.
 func TestInspectorTakesATicket(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef0123456789a"
 	g := gateway.New(gateway.Options{})
