@@ -72,12 +72,9 @@ func (e *Engine) findSkill(p *port, uri string) (own *Skill, page *resource.Entr
 			return &e.opt.Skills[i], nil
 		}
 	}
-	if !ofSkill(uri) {
-		return nil, nil
-	}
 	n := len(skillScheme)
 	end := index(uri, n, '/')
-	if end >= len(uri) {
+	if !ofSkill(uri) || end >= len(uri) {
 		return nil, nil
 	}
 	entry := e.registry.Get(uri[n:end] + "://" + uri[end+1:])
