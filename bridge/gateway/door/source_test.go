@@ -16,7 +16,7 @@ import (
 var matches = map[string]string{
 	"access/access.go":        "which pages may send requests to the ports",
 	"pages/socket/desktop.go": "which pages may connect by themselves",
-	"node/tickets/keys.go":    "whose pages a ticket's issuer speaks for",
+	"node/tickets/tickets.go": "whose pages a ticket's issuer speaks for",
 	"internal/parts/parts.go": "which rules of the user's file are for a page",
 	"gateway/prompt.go":       "which contents a hook's user chose, of what its agent sees",
 }
