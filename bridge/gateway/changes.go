@@ -142,8 +142,12 @@ func (s *source) Time() coalesce.Time { return (*Gateway)(s).now() }
 // Changed makes the calls that wait for a change look again.
 func (s *source) Changed() { s.tools.own.Changed() }
 
-// ticker is the Gateway as its driver sees it.
+// ticker is the Gateway as its driver sees it, and the lock of the calls' goroutines.
 type ticker Gateway
+
+func (t *ticker) Lock() { (*Gateway)(t).enter() }
+
+func (t *ticker) Unlock() { t.mu.Unlock() }
 
 // Tick and Deadline are the engine's and the books'.
 func (t *ticker) Tick(now bridge.Time) {

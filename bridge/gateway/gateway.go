@@ -222,9 +222,14 @@ func (g *Gateway) now() bridge.Time { return g.mu.Now() }
 
 // lock takes the lock, until unlock.
 func (g *Gateway) lock() (unlock func()) {
-	g.mu.Lock()
-	g.books.Tick() // what is due has been counted before anybody asks
+	g.enter()
 	return g.mu.Unlock
+}
+
+// enter takes the lock. What is due has been counted before its holder asks.
+func (g *Gateway) enter() {
+	g.mu.Lock()
+	g.books.Tick()
 }
 
 // locked returns a function that calls f with the lock held.

@@ -75,7 +75,7 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
-	t := calls.Begin(g.mu)
+	t := calls.Begin((*ticker)(g))
 	defer t.End()
 	g.books.Track([]string{uri}, func(map[string]string) {})
 	revision = g.books.Revision(uri)

@@ -81,7 +81,7 @@ func (a *Agent) Changes(ctx context.Context, q Ask) (string, error) {
 // changesOf answers for the agent that find returns. find is called with the lock held.
 func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (string, error) {
 	g.awaitLooks(ctx)
-	t := calls.Begin(g.mu)
+	t := calls.Begin((*ticker)(g))
 	defer t.End()
 	if g.closed {
 		return "", ErrClosed

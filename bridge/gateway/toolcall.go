@@ -52,7 +52,7 @@ func (c *toolCall) start(run func(ctx context.Context)) {
 		}
 		cancel()
 	}
-	c.g.running.Start(c.g.mu, func(t *calls.Turn) {
+	c.g.running.Start((*ticker)(c.g), func(t *calls.Turn) {
 		defer cancel()
 		c.Turn = t
 		run(ctx)

@@ -68,17 +68,17 @@ type Books struct {
 
 // A watch is a URI as agents know it. It stays while it is wanted or has a count.
 type watch struct {
-	// agents is set while the engine has subscriptions to the URI, and asking is the number of those
-	// that wait for the page's consent.
-	agents bool
-	asking int32
-	// updates counts the page's reports since the watch began.
-	updates int
 	// at is the watch's share of a subscription at the page to which the URI leads. It is nil without
 	// one. Only move changes it.
 	at *subscription
 	// count is nil unless somebody needs to know whether the URI has changed: revisions.go.
 	count *count
+	// updates counts the page's reports since the watch began.
+	updates uint32
+	// asking is the number of agents' subscriptions that wait for the page's consent; an engine asks
+	// at most bridge.Limits.Calls things at once. agents is set while there are others.
+	asking uint16
+	agents bool
 }
 
 // New returns Books whose revisions begin at the current time.
@@ -353,7 +353,7 @@ func (b *Books) All(yield func(uri string) bool) { maps.Keys(b.watches)(yield) }
 // for consent.
 func (b *Books) URIs(yield func(uri string, updates int) bool) {
 	for uri, w := range b.watches {
-		if (w.agents || w.isCounted()) && !yield(uri, w.updates) {
+		if (w.agents || w.isCounted()) && !yield(uri, int(w.updates)) {
 			return
 		}
 	}

@@ -11,7 +11,8 @@ type Page struct {
 	send func(own string, on bool)
 	// subs has the subscriptions, by the page's own URI.
 	subs map[string]*subscription
-	// waiting has, for each subscription that the page has not confirmed, who waits for that.
+	// waiting has, for each subscription that the page has not confirmed, who waits for that. It is
+	// nil if nobody waits, which is nearly always.
 	waiting map[*subscription][]func()
 	// wide has the last revisions of its resources that answer for more URIs.
 	wide map[string]int64
@@ -46,7 +47,7 @@ func (p *Page) join(own string) *subscription {
 	if s == nil {
 		s = &subscription{page: p, own: own}
 		if p.subs == nil {
-			p.subs, p.waiting = map[string]*subscription{}, map[*subscription][]func(){}
+			p.subs = map[string]*subscription{}
 		}
 		p.subs[own] = s
 		p.send(own, true) // the page answers by a report
@@ -70,14 +71,19 @@ func (s *subscription) leave() {
 func (s *subscription) when(then func()) {
 	if s.active || s.page == nil {
 		then()
-	} else {
-		s.page.waiting[s] = append(s.page.waiting[s], then)
+		return
 	}
+	if s.page.waiting == nil {
+		s.page.waiting = map[*subscription][]func(){}
+	}
+	s.page.waiting[s] = append(s.page.waiting[s], then)
 }
 
 func (p *Page) settle(s *subscription) {
 	waiting := p.waiting[s]
-	delete(p.waiting, s)
+	if delete(p.waiting, s); len(p.waiting) == 0 {
+		p.waiting = nil
+	}
 	for _, then := range waiting {
 		then()
 	}
