@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -16,9 +18,46 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/wsconn"
 )
 
+// Options configure Serve.
+type Options struct {
+	// Connect connects to the daemon. Wait returns when there is one.
+	Connect func(context.Context) (net.Conn, error)
+	Wait    func(context.Context) error
+	// Version and Secret are sent to the extension. MakeSecret returns the secret.
+	Version, Secret string
+	// Log receives the log. Default none.
+	Log *slog.Logger
+}
+
+const (
+	// maxQueued bounds the bytes that wait for the daemon, for each document, and maxQueuedAll for
+	// all. The extension queues at most 2 Mi characters here, of three bytes at most.
+	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
+	// maxFrame bounds a frame of the daemon: a tool's arguments of 4 MiB, quoted twice.
+	maxFrame = 48 << 20
+	// firstPause and longestPause are the first and the longest pause between two attempts to reach
+	// the daemon.
+	firstPause, longestPause = 20 * time.Millisecond, time.Second
+	// refusedPause is the pause after a daemon has refused a document: its options do not change.
+	refusedPause = 30 * time.Second
+	// farewellTimeout is how long the daemon may take to accept the queue of a document that has
+	// gone.
+	farewellTimeout = time.Second
+	// dialTimeout bounds an attempt.
+	dialTimeout = 3 * time.Second
+)
+
+// A shared is what all documents of a host use. It guards itself.
+type shared struct {
+	o       Options
+	out     writer
+	queued  atomic.Int64  // bytes that wait for the daemon, of all documents
+	waiting chan struct{} // full while a document waits for a daemon
+}
+
 // A document is one of the extension's open documents.
 type document struct {
-	h      *host
+	h      *shared
 	id     int64
 	origin string
 	log    *slog.Logger
@@ -71,7 +110,8 @@ func (d *document) waits() int {
 	return d.queued
 }
 
-// next takes a piece off the queue. The piece counts until taken is called. over says that no more will come.
+// next takes a piece off the queue. The piece counts until taken is called. over says that no more
+// will come.
 func (d *document) next() (p piece, ok, over bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,9 +195,9 @@ func (d *document) run(ctx context.Context) {
 	}
 }
 
-// wait returns when a daemon runs, or at once if the system cannot report that. One document waits at a time: each wait
-// takes an instance of inotify, and Linux gives a user 128.
-func (h *host) wait(ctx context.Context) {
+// wait returns when a daemon runs, or at once if the system cannot report that. One document waits
+// at a time: each wait takes an instance of inotify, and Linux gives a user 128.
+func (h *shared) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
@@ -185,8 +225,8 @@ func (d *document) dial(ctx context.Context) (c *wsconn.Conn, refused bool, err 
 	return c, false, err
 }
 
-// relay is one connection with the daemon. It reports whether the session has begun, and whether the daemon has refused
-// it.
+// relay is one connection with the daemon. It reports whether the session has begun, and whether
+// the daemon has refused it.
 func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	conn, refused, err := d.dial(ctx)
 	if err != nil {
@@ -218,8 +258,8 @@ func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	}
 }
 
-// send passes the queue to the daemon, until the session has ended. A document that leaves is done when the queue is
-// empty.
+// send passes the queue to the daemon, until the session has ended. A document that leaves is done
+// when the queue is empty.
 func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64, ended <-chan struct{}) {
 	for {
 		p, ok, over := d.next()

@@ -1,11 +1,12 @@
-// Package extension brings in the pages of the browser extension: it is the process that the browser starts for the
-// extension, and speaks with it over standard input and output.
+// Package extension brings in the pages of the browser extension: it is the process that the
+// browser starts for the extension, and speaks with it over standard input and output.
 //
-// It only passes frames on. For each document that the extension opens, it connects to the daemon's /page as the
-// document would, over the daemon's socket, so that the daemon knows its user. It connects again when there is another
-// daemon. It never looks into a frame. The extension's worker puts the browser's facts about the document into the
-// first frame, and the daemon bounds and checks all frames. The extension's own messages are bounded here: a message
-// that is too long or invalid is refused, counted and logged, and has no other effect.
+// It only passes frames on. For each document that the extension opens, it connects to the daemon's
+// /page as the document would, over the daemon's socket, so that the daemon knows its user. It
+// connects again when there is another daemon. It never looks into a frame. The extension's worker
+// puts the browser's facts about the document into the first frame, and the daemon bounds and
+// checks all frames. The extension's own messages are bounded here: a message that is too long or
+// invalid is refused, counted and logged, and has no other effect.
 //
 // The messages are JSON objects with a type. From the extension:
 //
@@ -33,12 +34,9 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/url"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/internal/secret"
 )
@@ -48,8 +46,8 @@ const (
 	ExtensionID = "cfcnkimmciafamoogfahooifkmmegfho"
 	// ExtensionOrigin is the origin of its own pages and its worker.
 	ExtensionOrigin = "chrome-extension://" + ExtensionID
-	// FirefoxID is our extension's id in Firefox, from its manifest. The origin of its pages is different in each
-	// profile.
+	// FirefoxID is our extension's id in Firefox, from its manifest. The origin of its pages is
+	// different in each profile.
 	FirefoxID = "extension@pagewire.github.io"
 	// HostName is the name under which the browser knows this process.
 	HostName = "com.pagewire.host"
@@ -58,8 +56,8 @@ const (
 // SecretFile is the path of the extension's secret, in the directory of the token.
 func SecretFile(tokenFile string) string { return filepath.Join(filepath.Dir(tokenFile), "extension") }
 
-// Secret returns the secret that the extension and this user's gateways share. It fails if there is none yet, or if its
-// file is faulty.
+// Secret returns the secret that the extension and this user's gateways share. It fails if there is
+// none yet, or if its file is faulty.
 func Secret(tokenFile string) (string, error) {
 	known, err := secret.Load(SecretFile(tokenFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,72 +79,34 @@ func fileError(err error) error {
 	return fmt.Errorf("the extension's secret: %w", err)
 }
 
-// Options configure Serve.
-type Options struct {
-	// Connect connects to the daemon. Wait returns when there is one.
-	Connect func(context.Context) (net.Conn, error)
-	Wait    func(context.Context) error
-	// Version and Secret are sent to the extension. MakeSecret returns the secret.
-	Version, Secret string
-	// Log receives the log. Default none.
-	Log *slog.Logger
-}
-
 const (
 	// frontOrigin and tabsOrigin are the origins of the extension's own reports.
 	frontOrigin, tabsOrigin = "pagewire://front", "pagewire://tabs"
 	// maxDocuments and maxPerOrigin bound the open documents, as package socket does.
 	maxDocuments, maxPerOrigin = 1024, 256
-	// maxQueued bounds the bytes that wait for the daemon, for each document, and maxQueuedAll for all. The extension
-	// queues at most 2 Mi characters here, of three bytes at most.
-	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
-	// maxFrame bounds a frame of the daemon: a tool's arguments of 4 MiB, quoted twice.
-	maxFrame = 48 << 20
-	// firstPause and longestPause are the first and the longest pause between two attempts to reach the daemon.
-	firstPause, longestPause = 20 * time.Millisecond, time.Second
-	// refusedPause is the pause after a daemon has refused a document: its options do not change.
-	refusedPause = 30 * time.Second
-	// farewellTimeout is how long the daemon may take to accept the queue of a document that has gone.
-	farewellTimeout = time.Second
-	// dialTimeout bounds an attempt.
-	dialTimeout = 3 * time.Second
 )
-
-type message struct {
-	Type    string `json:"type"`
-	ID      int64  `json:"id,omitempty"`
-	Session int64  `json:"session,omitempty"`
-	Text    string `json:"text,omitempty"`
-	More    bool   `json:"more,omitempty"`
-	Ack     int64  `json:"ack,omitempty"`
-	Origin  string `json:"origin,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	Version string `json:"version,omitempty"`
-	Secret  string `json:"secret,omitempty"`
-	Count   int    `json:"count,omitempty"`
-}
 
 // A host is one run of Serve.
 type host struct {
-	o         Options
-	out       writer
-	documents map[int64]*document // the reader's
+	shared
+	running sync.WaitGroup // the documents
+
+	// The reader's alone: documents are those that are open, and origins counts them.
+	documents map[int64]*document
 	origins   map[string]int
 	refused   int
-	queued    atomic.Int64 // bytes that wait for the daemon, of all documents
-	waiting   chan struct{}
-	running   sync.WaitGroup
 }
 
-// Serve relays until the end of in, which returns nil, until ctx ends, which returns its error, or until the browser
-// reads no more. The caller should close in when ctx ends: a read of standard input cannot be ended otherwise.
+// Serve relays until the end of in, which returns nil, until ctx ends, which returns its error, or
+// until the browser reads no more. The caller should close in when ctx ends: a read of standard
+// input cannot be ended otherwise.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{},
-		waiting: make(chan struct{}, 1)}
+	h := &host{shared: shared{o: o, out: writer{w: out}, waiting: make(chan struct{}, 1)},
+		documents: map[int64]*document{}, origins: map[string]int{}}
 	defer h.running.Wait()
 	defer cancel()
 	if err := h.out.write(message{Type: "hello", Version: o.Version, Secret: o.Secret}); err != nil {
@@ -244,7 +204,7 @@ func (h *host) open(ctx context.Context, known *document, m message) string {
 		return fmt.Sprintf("%d documents of %s are open, and no more are taken", maxPerOrigin, m.Origin)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	d := &document{h: h, id: m.ID, origin: m.Origin, cancel: cancel, wake: make(chan struct{}, 1),
+	d := &document{h: &h.shared, id: m.ID, origin: m.Origin, cancel: cancel, wake: make(chan struct{}, 1),
 		log: h.o.Log.With("origin", m.Origin)}
 	h.documents[m.ID] = d
 	h.origins[m.Origin]++

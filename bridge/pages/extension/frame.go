@@ -14,23 +14,39 @@ import (
 const (
 	// maxIn bounds a message of the extension, in bytes: the browser accepts no larger one from it.
 	maxIn = 64 << 20
-	// maxOut is the largest message that the browser accepts from us: a larger one makes it end the process.
+	// maxOut is the largest message that the browser accepts from us: a larger one makes it end the
+	// process.
 	maxOut = 1 << 20
-	// maxPiece bounds the text of one message to the extension, in bytes, so that it always fits into maxOut: a
-	// character may take six bytes in JSON.
+	// maxPiece bounds the text of one message to the extension, in bytes, so that it always fits
+	// into maxOut: a character may take six bytes in JSON.
 	maxPiece = (maxOut - 256) / 6
 )
+
+type message struct {
+	Type    string `json:"type"`
+	ID      int64  `json:"id,omitempty"`
+	Session int64  `json:"session,omitempty"`
+	Text    string `json:"text,omitempty"`
+	More    bool   `json:"more,omitempty"`
+	Ack     int64  `json:"ack,omitempty"`
+	Origin  string `json:"origin,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Version string `json:"version,omitempty"`
+	Secret  string `json:"secret,omitempty"`
+	Count   int    `json:"count,omitempty"`
+}
 
 // errTooLong is a message that is longer than maxIn. It has been skipped.
 var errTooLong = errors.New("longer than 64 MiB")
 
-// A reader reads the browser's messages: 32 bits of length, in the machine's byte order, and as many bytes of JSON.
+// A reader reads the browser's messages: 32 bits of length, in the machine's byte order, and as
+// many bytes of JSON.
 type reader struct{ r *bufio.Reader }
 
 func newReader(r io.Reader) *reader { return &reader{bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns the next message. io.EOF is the end between two messages; errTooLong a message that has been skipped,
-// after which there may be others.
+// next returns the next message. io.EOF is the end between two messages; errTooLong a message that
+// has been skipped, after which there may be others.
 func (r *reader) next() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r.r, head[:]); err != nil {
@@ -83,7 +99,8 @@ func (w *writer) write(m message) error {
 	return err
 }
 
-// frame sends a frame for a document, in pieces if it is long. Other documents' frames may come in between.
+// frame sends a frame for a document, in pieces if it is long. Other documents' frames may come in
+// between.
 func (w *writer) frame(id int64, text []byte) error {
 	for len(text) > maxPiece {
 		n := maxPiece
