@@ -683,3 +683,22 @@ func BenchmarkEventBesideUpdate(b *testing.B) {
 		})
 	}
 }
+
+// The counted URIs are bounded, and what no page offers is not followed.
+func TestCountedURIsAreBounded(t *testing.T) {
+	g := New(Options{})
+	defer g.Close()
+	p := testkit.NewPage(t, nil)
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) { return g.Attach(tabInfo("a"), send) })
+	p.Offer(app+"/doc", "x")
+	defer g.lock()()
+	for uri, want := range map[string][2]string{
+		app + "/doc":  {"", "Subscription limit reached"},
+		app + "/none": {"Resource not found", "Resource not found"},
+	} {
+		below, at := (*source)(g).Refuses(uri, events.MaxAllURIs-1), (*source)(g).Refuses(uri, events.MaxAllURIs)
+		if below != want[0] || at != want[1] {
+			t.Errorf("%s: %q below the limit, and %q at it", uri, below, at)
+		}
+	}
+}
