@@ -3,13 +3,13 @@ import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
 import { Gateway, Switch } from "./parts.tsx";
 import { Parts } from "./shares.tsx";
-import { maxProfile, type What } from "./permissions.ts";
-import { subscribe, type PanelState, type Site } from "./state.ts";
+import { maxProfile, type GrantedSite, type What } from "./permissions.ts";
+import { subscribe, type PanelState } from "./state.ts";
 
 const root = document.getElementById("app")!;
 startTheme();
 
-function Origins({ what, sites }: { what: What; sites: readonly Site[] }) {
+function Origins({ what, sites }: { what: What; sites: readonly GrantedSite[] }) {
   return (
     <ul class="origins">
       {sites.map(({ origin, grant }) => (

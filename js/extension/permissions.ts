@@ -10,9 +10,15 @@ export type Grant = "once" | "always";
 /** What is allowed: what a site offers, or everything it shows. */
 export type What = "offers" | "shows";
 
+/** A site that is allowed. */
+export interface GrantedSite {
+  readonly origin: string;
+  readonly grant: Grant;
+}
+
 export interface Grants {
   of(origin: string): Grant | undefined;
-  list(): { origin: string; grant: Grant }[];
+  list(): GrantedSite[];
   allow(origin: string, grant: Grant): Promise<void>;
   revoke(origin: string): Promise<void>;
 }

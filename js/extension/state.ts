@@ -4,16 +4,16 @@
  */
 import { reconnect } from "../link/reconnect.ts";
 import { fromPanel } from "./messages.ts";
-import type { Grant, Permissions, Switch, What } from "./permissions.ts";
+import type { Grant, Permissions, GrantedSite, Switch, What } from "./permissions.ts";
 import type { State } from "./transport.ts";
 
 /** The state that the worker sends. */
 export interface PanelState {
   readonly on: Permissions["on"];
   readonly profile: string;
-  readonly origins: readonly Site[];
+  readonly origins: readonly GrantedSite[];
   /** The sites that the user shows to agents, whatever they offer. */
-  readonly shows: readonly Site[];
+  readonly shows: readonly GrantedSite[];
   /**
    * What agents would read of the tab, or of its part, for the popup that has asked. `text` is
    * missing if it cannot be read.
@@ -28,11 +28,6 @@ export interface PanelState {
   readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
   readonly pages: readonly PanelPage[];
-}
-
-export interface Site {
-  readonly origin: string;
-  readonly grant: Grant;
 }
 
 export interface PanelPage {
