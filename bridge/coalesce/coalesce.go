@@ -29,9 +29,11 @@ type Pace struct {
 type Item[T any] struct {
 	Value T
 
-	full  Time // when it will have all its credit again; it lacks one for each interval until then
+	// full is when it will have all its credit again: it lacks one for each interval until then. It
+	// is set from the first firing on (fired), and only a firing moves it.
+	full  Time
+	fired bool
 	due   Time // while dirty: when it will have credit
-	fired bool // full is set
 	index int  // 1 + position in the heap; 0 while not dirty
 }
 

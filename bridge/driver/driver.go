@@ -26,12 +26,15 @@ type Engine interface {
 // A Driver is an engine's lock, clock and timer.
 type Driver struct {
 	engine Engine
-	mu     sync.Mutex
-	start  time.Time
-	timer  *time.Timer
-	armed  bridge.Time // when timer fires; 0 if it does not
-	ended  bool
-	leave  func() func()
+	start  time.Time     // of the clock
+	leave  func() func() // of New; may be nil
+
+	mu sync.Mutex // guards the engine, and all below
+	// timer fires at armed, which is the engine's deadline whenever the lock is free; 0 if it does
+	// not fire.
+	timer *time.Timer
+	armed bridge.Time
+	ended bool // the timer fires no more
 }
 
 // New returns a driver for an engine. Unlock calls leave, which may be nil, before it releases the

@@ -11,46 +11,58 @@ import (
 // ms. The end of a call mostly shares the frame of the next read.
 const answerDelay = 10
 
-// A Peer is the core's end of one link. It is not safe for concurrent use. The Core's methods may
-// call it again.
+// A Peer is the core's end of one link. It is not safe for concurrent use: its owner's lock guards
+// it. The Core's methods may call it again.
 type Peer struct {
 	core  Core
 	build string
 	limit Limits
 
-	begun  bool
-	starts bool // the page says when it starts a tool
-	over   bool
-	heard  int // frames of the page
-	earn   allowance
-	now    bridge.Time // of the last call that has one: the time may be later
+	// begun is set by the page's hello, and over by close. Between the two the page's calls count;
+	// after that nothing is sent, except the frame that is waiting.
+	begun, over bool
+	starts      bool // the page says when it starts a tool; its hello says so
+	heard       int  // frames of the page
+	// earn is what the page may still send. Each frame and each of its calls is taken from it.
+	earn allowance
+	now  bridge.Time // the latest that a caller has given; never goes back
 
-	out    wire.Text   // calls for the page: a JSON array without its end
-	urgent bool        // one of them cannot wait
-	owes   bool        // the page's last message is not acknowledged
-	since  bridge.Time // the beginning of the wait
+	// What the next Take gives. out has calls for the page, a JSON array without its end; it is
+	// empty if there are none. urgent means that one of them cannot wait; owes, that the page's last
+	// message is not acknowledged, since the time since. Take empties all of it.
+	out    wire.Text
+	urgent bool
+	owes   bool
+	since  bridge.Time
 
-	reports   []string
-	resources map[string]int // bytes of their descriptors
-	bytes     int            // of all
+	reports []string // sentences to the page's developer, each once; at most maxReports
+	// resources are those that the core has taken, with the bytes of their descriptors; bytes is the
+	// sum. Neither is ever above the limits.
+	resources map[string]int
+	bytes     int
 
+	// asked are the calls between ask and their end. Of these, running counts those that the page
+	// has and has not answered, at most limit.Asked, and waiting has the ones that are not sent yet,
+	// in order; it may also have some that have ended.
 	asked   map[uint32]*ask
 	lastAsk uint32
-	running int        // asked calls that the page has and has not answered
-	waiting []*ask     // the others, in order
-	crossed [64]uint32 // the last calls that have ended; their answers may be on their way
+	running int
+	waiting []*ask
+	// crossed are the last calls that ended without an answer, which may be on its way: it costs the
+	// page nothing, once. ended counts them, and is where the next one goes.
+	crossed [64]uint32
 	ended   int
 }
 
 // An ask is a read or a tool call, until End.
 type ask struct {
-	id       uint32
-	text     wire.Text // the call, until it is sent
-	sent     bool
-	answered bool
-	done     func(Answer)
-	tool     *ToolHandler // nil for a read
-	began    bool         // the page has started the tool
+	id   uint32
+	text wire.Text // the call, until it is sent
+	done func(Answer)
+	tool *ToolHandler // nil for a read
+
+	// sent, then began (of a tool), then answered: each is set once, and in this order.
+	sent, began, answered bool
 }
 
 // New returns the core's end of a link that begins at now. build is the version of Pagewire that is

@@ -18,16 +18,21 @@ type Entry struct {
 // Template reports whether the entry was registered by a template.
 func (e *Entry) Template() bool { return e.template.parts != nil }
 
-// A Registry holds the entries of one host. Create it with NewRegistry.
+// A Registry holds the entries of one host. Create it with NewRegistry. Only Add, Remove and Replace
+// change it; it is not safe for concurrent use.
 type Registry struct {
-	rule    Rule
-	max     int // entries; 0 or less is no bound
-	maxURI  int // bytes; 0 or less is no bound
-	seq     uint64
+	rule   Rule
+	max    int // entries; 0 or less is no bound
+	maxURI int // bytes; 0 or less is no bound
+
+	// seq is that of the newest entry ever: no two entries have the same.
+	seq uint64
+	// byURI and ordered have the same entries, ordered by seq. wide has the templates among them, by
+	// seq, so the first one that matches is the oldest.
 	byURI   map[string]*Entry
-	ordered []*Entry // by seq
-	bytes   int      // of their descriptors
-	wide    []*Entry // templates, by seq
+	ordered []*Entry
+	wide    []*Entry
+	bytes   int // of the descriptors of all entries
 }
 
 // NewRegistry returns an empty registry for the URIs that rule admits: at most max entries, with
