@@ -30,7 +30,7 @@ type Driver struct {
 	leave  func() func() // of New; may be nil
 
 	mu sync.Mutex // guards the engine, and all below
-	// timer fires at armed, which is the engine's deadline whenever the lock is free; 0 if it does
+	// timer fires at armed: at the engine's deadline or before, whenever the lock is free; 0 if it does
 	// not fire.
 	timer *time.Timer
 	armed bridge.Time
