@@ -37,6 +37,26 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 }
 
+// A word of the glossary has one meaning, and a type that a reader can look up.
+func TestWordsHaveTypes(t *testing.T) {
+	text, err := os.ReadFile("../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| ([\\w ]+) \\| .* \\| `(\\w+)` in `([\\w./-]+)` \\|$").
+		FindAllSubmatch(text, -1)
+	if len(rows) < 30 || len(rows) > 40 {
+		t.Errorf("the glossary has %d words; it must have 30 to 40", len(rows))
+	}
+	for _, row := range rows {
+		code, err := os.ReadFile("../" + string(row[3]))
+		declares := regexp.MustCompile(`(?m)^\s*(export )?(type|interface|class) ` + string(row[2]) + `\b`)
+		if err != nil || !declares.Match(code) {
+			t.Errorf("%s: %s does not declare %s", row[1], row[3], row[2])
+		}
+	}
+}
+
 // testNames are the tests of the repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()

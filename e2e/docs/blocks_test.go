@@ -1,5 +1,5 @@
 // Package docs runs the examples of the documents: each fenced block of README.md and of
-// demo/docs/, by the convention in CONTRIBUTING.md, "Documents". It opens each page of the manual
+// demo/docs/, by the convention in README.md. It opens each page of the manual
 // and of the demos in a browser. Only the real things are used: commands are bin/, pages are dist/
 // in Chromium, types are TypeScript's. It never changes a document.
 package docs
