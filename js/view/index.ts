@@ -1,6 +1,6 @@
 /**
- * `pagewire/view`: live resources for a View of an MCP App. `watchResource` subscribes if the host can do that, and
- * otherwise polls. The View need not know which.
+ * `pagewire/view`: live resources for a View of an MCP App. `watchResource` subscribes if the host
+ * can do that, and otherwise polls. The View need not know which.
  *
  * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is
  * connected, and listens to the App's transport: the App keeps its handlers. It calls back only

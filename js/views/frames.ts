@@ -1,10 +1,9 @@
 /**
  * Notices that a frame is removed, or has loaded a document. A removed frame sends no message, and
- * there is no
- * `pagehide` across origins. So the trees that contain the frame are observed, which costs nothing while nothing is
- * removed. If the element is not known, or is gone already, its window is checked once a second.
- * Only the element's
- * `load` shows that there is a new document, since the window stays the same.
+ * there is no `pagehide` across origins. So the trees that contain the frame are observed, which
+ * costs nothing while nothing is removed. If the element is not known, or is gone already, its
+ * window is checked once a second. Only the element's `load` shows that there is a new document,
+ * since the window stays the same.
  *
  * It never looks into the document of a frame, which may be of another origin.
  */

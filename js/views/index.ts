@@ -1,6 +1,6 @@
 /**
- * `pagewire/views`: lets the Views of an MCP Apps host subscribe to resources of the server that they came from, as
- * ext-apps#659 proposes. `attachViews` adds that to an `AppBridge` of
+ * `pagewire/views`: lets the Views of an MCP Apps host subscribe to resources of the server that
+ * they came from, as ext-apps#659 proposes. `attachViews` adds that to an `AppBridge` of
  * @modelcontextprotocol/ext-apps 2.x, or to a host that talks to its frames by postMessage itself.
  *
  * host.ts has the rules. Other messages pass through untouched; the bridge keeps its handlers and

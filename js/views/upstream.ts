@@ -1,6 +1,7 @@
 /**
- * The connection to a server: a channel of JSON-RPC messages, or the official TypeScript client. The client keeps its
- * handlers, ids and caches: the host only listens to the client's transport, and calls its public methods.
+ * The connection to a server: a channel of JSON-RPC messages, or the official TypeScript client.
+ * The client keeps its handlers, ids and caches: the host only listens to the client's transport,
+ * and calls its public methods.
  */
 import type { ClientLike, Message, Upstream } from "../views.d.ts";
 
