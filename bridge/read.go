@@ -23,6 +23,20 @@ func (e *Engine) read(r *request) *wire.Error {
 	return e.readAs(r, uri, false)
 }
 
+// readSkill reads a skill. It returns false if no skill has the URI.
+func (e *Engine) readSkill(r *request, uri string) (known bool, err *wire.Error) {
+	own, page := e.findSkill(r.port, uri)
+	switch {
+	case own != nil:
+		e.sendFor(r, e.result(r).Raw(`"contents":`).Raw(own.Contents), cacheable)
+	case page != nil:
+		err = e.readAs(r, page.URI, true)
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
 // readAs reads a resource: with skill, for an answer that is a skill.
 func (e *Engine) readAs(r *request, uri string, skill bool) *wire.Error {
 	entry, params, resolveErr := e.registry.Resolve(uri)

@@ -49,20 +49,6 @@ func ofSkill(uri string) bool {
 	return len(uri) > len(skillScheme) && uri[:len(skillScheme)] == skillScheme
 }
 
-// readSkill reads a skill. It returns false if no skill has the URI.
-func (e *Engine) readSkill(r *request, uri string) (known bool, err *wire.Error) {
-	own, page := e.findSkill(r.port, uri)
-	switch {
-	case own != nil:
-		e.sendFor(r, e.result(r).Raw(`"contents":`).Raw(own.Contents), cacheable)
-	case page != nil:
-		err = e.readAs(r, page.URI, true)
-	default:
-		return false, nil
-	}
-	return true, err
-}
-
 // findSkill finds the skill that has a URI: one of the engine's own, or the resource of a page's if
 // the port sees it. Both are nil if there is none. No page can have the URI of an own skill, so no
 // port hides one.
