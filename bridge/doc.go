@@ -24,6 +24,6 @@
 //	host.go options.go errors.go codec.go descriptor.go   the contract with the host
 //
 // So a message goes down from Receive to its handler and to call.go, which queues the question;
-// drain in enter.go asks the host. The answer goes down from Complete to the handler's answer and to
-// send.go.
+// drain in enter.go asks the host. The answer goes down from Complete to the handler's answer and
+// to send.go.
 package bridge

@@ -30,7 +30,8 @@ func invalidParams(what string) *wire.Error {
 }
 
 func noSubscriptions() *wire.Error {
-	return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
+	return &wire.Error{Code: wire.MethodNotFound,
+		Message: "Method not found: subscriptions are off"}
 }
 
 // limited is the error for a request above a limit. MCP defines no code for it; TypeScript's server

@@ -182,7 +182,8 @@ type EventRequest struct {
 	Method string // wire.EventsPoll and so on
 	Port   PortID
 	Name   string
-	// the JSON text of an object. Like Delivery, it belongs to the engine again when the call returns
+	// the JSON text of an object. Like Delivery, it belongs to the engine again when the call
+	// returns
 	Arguments []byte
 	Cursor    string // "" is null
 	MaxAge    Time   // in ms; -1 if absent

@@ -119,8 +119,8 @@ func (e *Engine) Find(uri string) (key string, ok bool) {
 	return entry.URI, true
 }
 
-// Resolve returns the engine's request to its host for a read of a URI. The error is what agents are
-// told: no resource answers for it, or it has wrong parameters.
+// Resolve returns the engine's request to its host for a read of a URI. The error is what agents
+// are told: no resource answers for it, or it has wrong parameters.
 func (e *Engine) Resolve(uri string) (Request, error) {
 	entry, params, err := e.registry.Resolve(uri)
 	if err != nil {

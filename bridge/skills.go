@@ -154,7 +154,8 @@ func skillText(entry *resource.Entry) string {
 // describeSkill appends the entry of a page's skill in lists.
 func describeSkill(text wire.Text, entry *resource.Entry) wire.Text {
 	return text.Raw(`{"uri":`).Str(skillURI(entry.URI)).Raw(`,"frontmatter":{"name":`).
-		Str(skillName(entry.URI)).Raw(`,"description":`).Str(skillText(entry)).Raw(`},"resources":"dynamic"}`)
+		Str(skillName(entry.URI)).Raw(`,"description":`).Str(skillText(entry)).Raw(
+		`},"resources":"dynamic"}`)
 }
 
 // answerSkill sends a page's skill: the engine's frontmatter, and the page's text without its own.

@@ -1,4 +1,5 @@
-// Package access decides which clients may use a gateway's TCP ports, by the same rules on every path.
+// Package access decides which clients may use a gateway's TCP ports, by the same rules on every
+// path.
 //
 // It makes three checks, in this order. The first that fails gives the answer:
 //
@@ -9,13 +10,15 @@
 //     the token, or a session in exchange for a ticket. With NoToken a process that the kernel reports as this user's
 //     needs neither, unless it is a browser that asks for a page of another origin.
 //
-// Pages cannot have a token. A browser sends their Origin, and package socket decides by that. A program can forge an
-// Origin, so on Linux the program must be this user's. If the kernel does not report the user (macOS, Windows), or root
-// is in between (the proxies of Docker and WSL), any program of the machine can claim to be a page of an origin that
-// may connect. Its resources are then shown as that origin's.
+// Pages cannot have a token. A browser sends their Origin, and package socket decides by that. A
+// program can forge an Origin, so on Linux the program must be this user's. If the kernel does not
+// report the user (macOS, Windows), or root is in between (the proxies of Docker and WSL), any
+// program of the machine can claim to be a page of an origin that may connect. Its resources are
+// then shown as that origin's.
 //
-// A refusal says what to do, and nothing about the handler. The package sends CORS headers only to origins that the
-// user has allowed, compares secrets in constant time, and writes no secret into a log or an address.
+// A refusal says what to do, and nothing about the handler. The package sends CORS headers only to
+// origins that the user has allowed, compares secrets in constant time, and writes no secret into a
+// log or an address.
 package access
 
 import (
@@ -39,19 +42,21 @@ import (
 
 // Options set which requests a Guard admits.
 type Options struct {
-	// Token is the user's token. "" means that it could not be read: requests that need it are refused.
+	// Token is the user's token. "" means that it could not be read: requests that need it are
+	// refused.
 	Token string
-	// NoToken admits processes without a token that the kernel reports as this user's. A page of Origins still needs it.
+	// NoToken admits processes without a token that the kernel reports as this user's. A page of
+	// Origins still needs it.
 	NoToken bool
 	// Public means that other machines reach the port. Then NoToken has no effect.
 	Public bool
 	// Hosts are names that the Host header may have, besides loopback's, without port.
 	Hosts []string
-	// Origins returns the origins whose pages may send requests by CORS, with the token: patterns as in
-	// gateway.Options.Allow. May be nil.
+	// Origins returns the origins whose pages may send requests by CORS, with the token: patterns
+	// as in gateway.Options.Allow. May be nil.
 	Origins func() []string
-	// Extension is the origin of the extension. Its DevTools panel opens the feed after both ends have proved that they
-	// know Secret. "" and nil admit no extension.
+	// Extension is the origin of the extension. Its DevTools panel opens the feed after both ends
+	// have proved that they know Secret. "" and nil admit no extension.
 	Extension string
 	Secret    func() (string, error)
 	// Refused is called with the reason of each refusal. May be nil.
@@ -76,9 +81,12 @@ func New(o Options) *Guard {
 	return &Guard{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
 }
 
-// ConnContext is for the http.Server of a Guard's handlers. It asks the kernel for the client's user when a connection
-// begins. Without it no client counts as this user's.
-func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.ConnContext(ctx, c) }
+// ConnContext is for the http.Server of a Guard's handlers. It asks the kernel for the client's
+// user when a connection begins. Without it no client counts as this user's.
+func ConnContext(ctx context.Context,
+	c net.Conn) context.Context {
+	return peer.ConnContext(ctx, c)
+}
 
 // Agents admits requests with the token. It is for handlers that show contents or change anything.
 func (g *Guard) Agents(next http.Handler) http.Handler {
@@ -90,10 +98,12 @@ func (g *Guard) Agents(next http.Handler) http.Handler {
 	})
 }
 
-// Anybody admits all clients except other users' processes. It is for handlers that show nothing private.
+// Anybody admits all clients except other users' processes. It is for handlers that show nothing
+// private.
 func (g *Guard) Anybody(next http.Handler) http.Handler { return g.admit(next, true, g.user) }
 
-// Pages admits all clients except other users' and ended processes. next decides which origins may connect.
+// Pages admits all clients except other users' and ended processes. next decides which origins may
+// connect.
 func (g *Guard) Pages(next http.Handler) http.Handler { return g.admit(next, false, g.present) }
 
 // A refusal is the answer to a request that is not served.
@@ -103,15 +113,18 @@ type refusal struct {
 	says   string
 }
 
-// Refused counts refused requests by reason: host, origin, user, token, and the reasons given to Count.
+// Refused counts refused requests by reason: host, origin, user, token, and the reasons given to
+// Count.
 func (g *Guard) Refused() map[string]int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.refused)
 }
 
-// admit returns a handler that serves a request if it passes host, check and, if origins is true, origin.
-func (g *Guard) admit(next http.Handler, origins bool, check func(*http.Request) *refusal) http.Handler {
+// admit returns a handler that serves a request if it passes host, check and, if origins is true,
+// origin.
+func (g *Guard) admit(next http.Handler, origins bool,
+	check func(*http.Request) *refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why, foreign := g.host(r), false
 		if why == nil && origins {
@@ -119,7 +132,8 @@ func (g *Guard) admit(next http.Handler, origins bool, check func(*http.Request)
 		}
 		if why == nil && foreign {
 			allow(w.Header(), r)
-			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			if r.Method == http.MethodOptions &&
+				r.Header.Get("Access-Control-Request-Method") != "" {
 				w.WriteHeader(http.StatusNoContent)
 				return
 			}
@@ -144,11 +158,13 @@ func (g *Guard) host(r *http.Request) *refusal {
 	if weborigin.IsLoopbackHost(name) {
 		return nil
 	}
-	if slices.ContainsFunc(g.o.Hosts, func(admitted string) bool { return strings.EqualFold(admitted, name) }) {
+	if slices.ContainsFunc(g.o.Hosts,
+		func(admitted string) bool { return strings.EqualFold(admitted, name) }) {
 		return nil
 	}
 	return &refusal{http.StatusForbidden, "host",
-		"There is no " + strconv.Quote(short(r.Host)) + " here: ask by an address that was allowed (--allow-host), " +
+		"There is no " + strconv.Quote(short(r.Host)) +
+			" here: ask by an address that was allowed (--allow-host), " +
 			"or 127.0.0.1 on the same machine."}
 }
 
@@ -165,9 +181,10 @@ func (g *Guard) origin(r *http.Request) (why *refusal, foreign bool) {
 	if len(origins) == 1 && strings.EqualFold(origin, own) {
 		return nil, false
 	}
-	if len(origins) == 1 && g.o.Origins != nil && slices.ContainsFunc(g.o.Origins(), func(pattern string) bool {
-		return weborigin.Match(pattern, strings.ToLower(origin))
-	}) {
+	if len(origins) == 1 && g.o.Origins != nil &&
+		slices.ContainsFunc(g.o.Origins(), func(pattern string) bool {
+			return weborigin.Match(pattern, strings.ToLower(origin))
+		}) {
 		return nil, true
 	}
 	return &refusal{http.StatusForbidden, "origin", "Pages of " + strconv.Quote(short(origin)) +
@@ -179,23 +196,26 @@ func short(s string) string { return s[:min(len(s), 100)] }
 
 func (g *Guard) user(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Other {
-		return &refusal{http.StatusForbidden, "user", "This port is for another user of this machine: start a server " +
-			"of your own."}
+		return &refusal{http.StatusForbidden, "user",
+			"This port is for another user of this machine: start a server " +
+				"of your own."}
 	}
 	return nil
 }
 
-// present is user for clients without a token in the request. It also refuses a client whose process the kernel does
-// not know any more: a client that has half closed its connection can still read.
+// present is user for clients without a token in the request. It also refuses a client whose
+// process the kernel does not know any more: a client that has half closed its connection can still
+// read.
 func (g *Guard) present(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Gone {
-		return &refusal{http.StatusForbidden, "user", "Nobody is at the other end of this connection any more."}
+		return &refusal{http.StatusForbidden, "user",
+			"Nobody is at the other end of this connection any more."}
 	}
 	return g.user(r)
 }
 
-// free reports whether a request needs no token. The request of a foreign page always needs one: the
-// kernel reports its browser as this user's, but the page is not the user's program.
+// free reports whether a request needs no token. The request of a foreign page always needs one:
+// the kernel reports its browser as this user's, but the page is not the user's program.
 func (g *Guard) free(r *http.Request) bool {
 	_, foreign := g.origin(r)
 	site := r.Header.Get("Sec-Fetch-Site") // browsers send no Origin with some requests
@@ -247,7 +267,8 @@ func (g *Guard) Count(reason string, r *http.Request) {
 		g.o.Refused(reason)
 	}
 	if !quiet {
-		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path", short(r.URL.Path), "so far",
+		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path",
+			short(r.URL.Path), "so far",
 			n)
 	}
 }
@@ -256,12 +277,14 @@ func (g *Guard) Count(reason string, r *http.Request) {
 func allow(head http.Header, r *http.Request) {
 	head.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	head.Add("Vary", "Origin")
-	head.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate")
+	head.Set("Access-Control-Expose-Headers",
+		"Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate")
 	if r.Method != http.MethodOptions {
 		return
 	}
 	head.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	head.Set("Access-Control-Allow-Headers", cmp.Or(r.Header.Get("Access-Control-Request-Headers"), "*"))
+	head.Set("Access-Control-Allow-Headers",
+		cmp.Or(r.Header.Get("Access-Control-Request-Headers"), "*"))
 	head.Set("Access-Control-Max-Age", "7200")
 	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
 		head.Set("Access-Control-Allow-Private-Network", "true")

@@ -15,18 +15,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/proof"
 )
 
-// The inspector in a person's browser needs a secret. The secret must not be in the address, the history, a cookie (the
-// browser would send it to every port of 127.0.0.1) or an argument list. So there is a ticket:
+// The inspector in a person's browser needs a secret. The secret must not be in the address, the
+// history, a cookie (the browser would send it to every port of 127.0.0.1) or an argument list. So
+// there is a ticket:
 //
 //	pagewire inspect   gets a ticket T at TicketPath on the daemon's socket, which only this user reaches
 //	the browser        opens a file of mode 0600 that leads it to /#ticket=T: browsers do not send fragments
 //	the page           exchanges T, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
 //	its feed           sends the session in its first message
 //
-// The extension's DevTools panel opens the feed too. It proves that it has the extension's secret (package proof).
+// The extension's DevTools panel opens the feed too. It proves that it has the extension's secret
+// (package proof).
 //
-// A session is signed with the token, so that it is valid at the next daemon too. It is bound to the address of the
-// port.
+// A session is signed with the token, so that it is valid at the next daemon too. It is bound to
+// the address of the port.
 const (
 	FeedPath    = "/feed"
 	TicketPath  = "/ticket"
@@ -44,7 +46,8 @@ const (
 	sessionUse   = "inspector session"
 )
 
-// A ticketNote is one JSON text of Tickets' answer. The first has Ticket. A second has Opened when the ticket is used.
+// A ticketNote is one JSON text of Tickets' answer. The first has Ticket. A second has Opened when
+// the ticket is used.
 type ticketNote struct {
 	Ticket string `json:"ticket,omitempty"`
 	Opened bool   `json:"opened,omitempty"`
@@ -58,8 +61,9 @@ func where(r *http.Request) string {
 	return ""
 }
 
-// Tickets gives a ticket to each client that sends a POST. The ticket is valid for ticketLife, while the client waits
-// for the end of the answer. Only a listener that no other user can reach may serve this.
+// Tickets gives a ticket to each client that sends a POST. The ticket is valid for ticketLife,
+// while the client waits for the end of the answer. Only a listener that no other user can reach
+// may serve this.
 func (g *Guard) Tickets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -72,12 +76,14 @@ func (g *Guard) Tickets() http.Handler {
 		}
 		ticket, used, ok := g.tickets.issue()
 		if !ok {
-			http.Error(w, "Too many tickets wait for a browser: try again in a minute.", http.StatusServiceUnavailable)
+			http.Error(w, "Too many tickets wait for a browser: try again in a minute.",
+				http.StatusServiceUnavailable)
 			return
 		}
 		defer g.tickets.redeem(ticket, false)
 		out := json.NewEncoder(w)
-		if out.Encode(ticketNote{Ticket: ticket}) != nil || http.NewResponseController(w).Flush() != nil {
+		if out.Encode(ticketNote{Ticket: ticket}) != nil ||
+			http.NewResponseController(w).Flush() != nil {
 			return
 		}
 		over := time.NewTimer(ticketLife)
@@ -95,14 +101,16 @@ func (g *Guard) Tickets() http.Handler {
 func (g *Guard) Sessions() http.Handler {
 	return g.Anybody(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ Ticket string }
-		if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTicketMsg)).Decode(
-			&in) != nil {
+		if r.Method != http.MethodPost ||
+			json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTicketMsg)).Decode(
+				&in) != nil {
 			http.Error(w, "A ticket is exchanged by POST.", http.StatusBadRequest)
 			return
 		}
 		if !g.tickets.redeem(in.Ticket, true) {
-			g.refuse(w, r, &refusal{http.StatusForbidden, "token", "This ticket was used already, or is older than a " +
-				"minute: run pagewire inspect again."})
+			g.refuse(w, r, &refusal{http.StatusForbidden, "token",
+				"This ticket was used already, or is older than a " +
+					"minute: run pagewire inspect again."})
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -116,7 +124,8 @@ func (g *Guard) Sessions() http.Handler {
 // errNoSession is shown to a person.
 var errNoSession = errors.New("open it with: pagewire inspect")
 
-var errNotExtension = errors.New("it does not prove that it is this user's: run pagewire extension install")
+var errNotExtension = errors.New(
+	"it does not prove that it is this user's: run pagewire extension install")
 
 // Feed admits requests for a feed. AdmitFeed must then check the client.
 //
@@ -147,8 +156,9 @@ func (g *Guard) extension(r *http.Request) bool {
 	return g.o.Extension != "" && r.Header.Get("Origin") == g.o.Extension
 }
 
-// AdmitFeed returns nil if a client may see its feed. The client sends the token in its request, or a session in its
-// first message ({"session":S}). The extension proves that it has its secret. The error's text is for the client.
+// AdmitFeed returns nil if a client may see its feed. The client sends the token in its request, or
+// a session in its first message ({"session":S}). The extension proves that it has its secret. The
+// error's text is for the client.
 func (g *Guard) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
 		return nil
@@ -189,8 +199,9 @@ type Ticket struct {
 	in     *json.Decoder
 }
 
-// Ask gets a ticket from the daemon. socket is a client for the daemon's socket (serve.Client). at is the daemon's
-// address for pages. The ticket is valid for a minute, until ctx ends or Close is called.
+// Ask gets a ticket from the daemon. socket is a client for the daemon's socket (serve.Client). at
+// is the daemon's address for pages. The ticket is valid for a minute, until ctx ends or Close is
+// called.
 func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+TicketPath, nil)
 	if err != nil {
@@ -200,7 +211,8 @@ func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Ticket{answer: answer.Body, in: json.NewDecoder(io.LimitReader(answer.Body, maxTicketMsg))}
+	t := &Ticket{answer: answer.Body,
+		in: json.NewDecoder(io.LimitReader(answer.Body, maxTicketMsg))}
 	var n ticketNote
 	if answer.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxTicketMsg)) // as much as arrives
@@ -216,7 +228,8 @@ func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	return t, nil
 }
 
-// Opened waits until the ticket has been used. It fails after a minute, or when the ctx of Ask ends.
+// Opened waits until the ticket has been used. It fails after a minute, or when the ctx of Ask
+// ends.
 func (t *Ticket) Opened() error {
 	var n ticketNote
 	err := t.in.Decode(&n)

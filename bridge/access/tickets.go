@@ -28,7 +28,8 @@ func (t *tickets) issue() (ticket string, used <-chan struct{}, ok bool) {
 	return ticket, done, true
 }
 
-// redeem removes a ticket, and reports whether it was valid. used tells the client of Tickets that the ticket was used.
+// redeem removes a ticket, and reports whether it was valid. used tells the client of Tickets that
+// the ticket was used.
 func (t *tickets) redeem(ticket string, used bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // TokenFileEnv is the environment variable with the path of the token file.
 const TokenFileEnv = "PAGEWIRE_TOKEN_FILE"
 
-// TokenFile returns the path of the token: the value of TokenFileEnv, or pagewire/token in the user's configuration
-// directory.
+// TokenFile returns the path of the token: the value of TokenFileEnv, or pagewire/token in the
+// user's configuration directory.
 func TokenFile() (string, error) {
 	if path := os.Getenv(TokenFileEnv); path != "" {
 		return path, nil
@@ -24,11 +24,12 @@ func TokenFile() (string, error) {
 	return filepath.Join(dir, "pagewire", "token"), nil
 }
 
-// Token returns the token that the gateways of this user share. It reads the file at path; "" means TokenFile's. If the
-// file does not exist, it makes one with a new token: 32 random bytes as base64url, in a file of mode 0600 (and a
-// directory of mode 0700, if it must make that). If several processes find no file, only one makes it, and all get the
-// same token. A file that is empty, half written, a link, not regular, another user's, or readable by others is an
-// error of one sentence, and is not changed.
+// Token returns the token that the gateways of this user share. It reads the file at path; "" means
+// TokenFile's. If the file does not exist, it makes one with a new token: 32 random bytes as
+// base64url, in a file of mode 0600 (and a directory of mode 0700, if it must make that). If
+// several processes find no file, only one makes it, and all get the same token. A file that is
+// empty, half written, a link, not regular, another user's, or readable by others is an error of
+// one sentence, and is not changed.
 func Token(path string) (string, error) {
 	if path == "" {
 		var err error

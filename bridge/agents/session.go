@@ -33,8 +33,9 @@ type session struct {
 	over    bool       // the engine has said its last message: waiting is empty, and stays so
 	waiting []asked    // no two have the same id
 	notes   notes
-	stream  chan struct{} // identifies the GET stream, and is closed when another replaces it; nil without
-	news    chan struct{} // wakes the GET stream: there are notes, or the session is over
+	// identifies the GET stream, and is closed when another replaces it; nil without
+	stream chan struct{}
+	news   chan struct{} // wakes the GET stream: there are notes, or the session is over
 }
 
 // asked is a request that has no answer yet.

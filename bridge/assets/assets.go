@@ -14,8 +14,9 @@ var Names = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pag
 	"pagewire.wasm", "pagewire.d.ts"}
 
 // ErrNone is the error of a binary that was built without the files.
-var ErrNone = errors.New("this binary was built without its page files: build it with make build (go build -tags " +
-	"pagewire_assets)")
+var ErrNone = errors.New(
+	"this binary was built without its page files: build it with make build (go build -tags " +
+		"pagewire_assets)")
 
 // Inject returns the script that adds the page layer to a page, with the gateway as its core, or
 // ErrNone.

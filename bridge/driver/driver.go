@@ -30,8 +30,8 @@ type Driver struct {
 	leave  func() func() // of New; may be nil
 
 	mu sync.Mutex // guards the engine, and all below
-	// timer fires at armed: at the engine's deadline or before, whenever the lock is free; 0 if it does
-	// not fire.
+	// timer fires at armed: at the engine's deadline or before, whenever the lock is free; 0 if it
+	// does not fire.
 	timer *time.Timer
 	armed bridge.Time
 	ended bool // the timer fires no more

@@ -19,9 +19,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
-// An Agent is the gateway's end of one agent's session, as the agent sees it: a mcpconn.Conn. The agent's messages go
-// in through Write, the gateway's come out through Read. While more than 256 KiB are unread, the agent gets at most
-// one update per URI, as on any port that is not writable.
+// An Agent is the gateway's end of one agent's session, as the agent sees it: a mcpconn.Conn. The
+// agent's messages go in through Write, the gateway's come out through Read. While more than 256
+// KiB are unread, the agent gets at most one update per URI, as on any port that is not writable.
 type Agent struct {
 	g         *Gateway
 	id        bridge.PortID
@@ -29,9 +29,10 @@ type Agent struct {
 	out       *mcpconn.Outbox
 	client    *client       // the program of the session: its sessions share a bound
 	done      chan struct{} // closed when the session has ended
-	dropped   chan struct{} // closed when the session has ended and its unread messages are discarded
-	blocked   atomic.Bool   // the engine has been told that the port is not writable
-	pass      *pass         // the gateway's lock guards its use
+	// closed when the session has ended and its unread messages are discarded
+	dropped   chan struct{}
+	blocked   atomic.Bool // the engine has been told that the port is not writable
+	pass      *pass       // the gateway's lock guards its use
 	reminders Reminders
 	about     string // AgentOptions.About
 	parts     parts.Rules
@@ -41,11 +42,11 @@ type Agent struct {
 	isDropped bool
 	name      string // the agent's name for itself; "" until it gives one
 	whole     bool   // priorities must be integers: wantsWhole
-	// memory records the content that the agent has seen. It is nil for a session of one request, and for the command
-	// line.
+	// memory records the content that the agent has seen. It is nil for a session of one request,
+	// and for the command line.
 	memory *follow.Memory
-	// conversation is the program's name for the conversation; "" until a hook gives it. resumed is set until a prompt of
-	// a session that comes from an earlier gateway.
+	// conversation is the program's name for the conversation; "" until a hook gives it. resumed is
+	// set until a prompt of a session that comes from an earlier gateway.
 	conversation string
 	resumed      bool
 	webhooks     Webhooks
@@ -53,8 +54,9 @@ type Agent struct {
 
 const (
 	highWater, lowWater = 256 << 10, 64 << 10
-	// maxWaiting bounds the unread bytes in all sessions of one client, maxWaitingAll those of all clients. Above a bound
-	// the session with the most unread bytes ends: of that client, or of the client with the most.
+	// maxWaiting bounds the unread bytes in all sessions of one client, maxWaitingAll those of all
+	// clients. Above a bound the session with the most unread bytes ends: of that client, or of the
+	// client with the most.
 	maxWaiting, maxWaitingAll = 64 << 20, 256 << 20
 	// allLeaveTooMuch is the reason for ending a session above maxWaitingAll or a Pool's bound.
 	allLeaveTooMuch = "all agents together leave too much unread, and this one most of all"
@@ -67,11 +69,12 @@ type client struct {
 	waiting  atomic.Int64
 }
 
-// A Pool bounds the unread bytes of several gateways together. Above the bound, the gateway with the most unread bytes
-// ends its session with the most. Its methods may be called concurrently.
+// A Pool bounds the unread bytes of several gateways together. Above the bound, the gateway with
+// the most unread bytes ends its session with the most. Its methods may be called concurrently.
 type Pool struct{ backlog *quota.Backlog[*Agent] }
 
-// NewPool returns a Pool with a bound of most bytes. ended is called after each session that the Pool ends.
+// NewPool returns a Pool with a bound of most bytes. ended is called after each session that the
+// Pool ends.
 func NewPool(most int64, ended func()) *Pool {
 	return &Pool{quota.NewBacklog(int(most), func(a *Agent) {
 		a.g.locked(func() { a.close(allLeaveTooMuch, true) })()
@@ -91,7 +94,8 @@ const (
 	TransportCommand = door.TransportCommand
 )
 
-// remembers reports whether a session of this transport is one agent's for several calls, so that it has a memory.
+// remembers reports whether a session of this transport is one agent's for several calls, so that
+// it has a memory.
 func remembers(transport string) bool {
 	return transport != TransportRequest && transport != TransportCommand
 }
@@ -105,35 +109,39 @@ func (a *Agent) level() slog.Level {
 
 // AgentOptions describe an agent to a Gateway.
 type AgentOptions struct {
-	// Transport names the agent's transport ("stdio", "http"), for logs and metrics. With TransportRequest or
-	// TransportCommand the agent has no memory.
+	// Transport names the agent's transport ("stdio", "http"), for logs and metrics. With
+	// TransportRequest or TransportCommand the agent has no memory.
 	Transport string
-	// Client names the session's program. Its sessions share a bound on unread bytes; with "" the session has its own.
+	// Client names the session's program. Its sessions share a bound on unread bytes; with "" the
+	// session has its own.
 	Client string
 	// Allow, Deny and Only are the agent's door.Scope. Pages outside it do not exist for the agent.
 	Allow, Deny, Only []string
 	// Shown and Opened are origins of which the agent gets what pages show (door.Scope). A
 	// TransportCommand gets that of each page that the user shows to anybody.
 	Shown, Opened []string
-	// Parts are the rules of the agent's user for parts of the pages that Shown and Opened name. All
-	// agents that get what a page shows get its parts.
+	// Parts are the rules of the agent's user for parts of the pages that Shown and Opened name.
+	// All agents that get what a page shows get its parts.
 	Parts parts.Rules
 	// PartsFile is the file of Parts, for SetParts. Default none.
 	PartsFile string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
-	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
+	// DebuggingTools shows the agent also the tools that pages have for their developers. Default
+	// off.
 	DebuggingTools bool
-	// NoSubscriptions switches resource subscriptions off for this agent (bridge.Options.NoSubscriptions).
+	// NoSubscriptions switches resource subscriptions off for this agent
+	// (bridge.Options.NoSubscriptions).
 	NoSubscriptions bool
 	// Front shows the agent which tab is in front. Default off.
 	Front bool
-	// Webhooks deliver events to the agent's principal. Default none: the agent can only poll and stream.
+	// Webhooks deliver events to the agent's principal. Default none: the agent can only poll and
+	// stream.
 	Webhooks Webhooks
 	// About is the subject of the notice for this agent's people (Agent.Notice). Default none.
 	About string
-	// Handover is the result of Agent.Handover for this session at an earlier gateway; nil for none. Invalid parts of
-	// it are left out.
+	// Handover is the result of Agent.Handover for this session at an earlier gateway; nil for
+	// none. Invalid parts of it are left out.
 	Handover []byte
 }
 
@@ -152,8 +160,10 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	name := cmp.Or(o.Client, strconv.Itoa(int(g.lastPort)))
 	c := cmp.Or(g.clients[name], &client{name: name})
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
-		done: make(chan struct{}), dropped: make(chan struct{}), reminders: cmp.Or(o.Reminders, g.opt.Reminders),
-		parts: o.Parts, partsFile: o.PartsFile, about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
+		done: make(chan struct{}), dropped: make(chan struct{}),
+		reminders: cmp.Or(o.Reminders, g.opt.Reminders),
+		parts:     o.Parts, partsFile: o.PartsFile, about: o.About, webhooks: o.Webhooks,
+		pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
 			Front: o.Front, Debugging: o.DebuggingTools, Shown: o.Shown, Opened: o.Opened,
 			Transport: o.Transport})}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
@@ -175,13 +185,15 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	if o.Handover != nil {
 		a.resumed = true
 		if err := g.restore(o.Handover); err != nil {
-			g.log.Warn("the snapshot of an agent's session is ignored", "agent", int(a.id), "reason", err)
+			g.log.Warn("the snapshot of an agent's session is ignored", "agent", int(a.id),
+				"reason", err)
 		}
 	}
 	c.sessions++
 	g.clients[name], g.agents[a.id] = c, a
 	g.named(a)
-	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport", a.transport)
+	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport",
+		a.transport)
 	return a, nil
 }
 
@@ -208,8 +220,8 @@ func (a *Agent) Write(_ context.Context, message []byte) error {
 	return a.g.engine.Receive(a.g.now(), a.id, message)
 }
 
-// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning has been kept. The
-// answer is an error, with the message's id if the beginning has it.
+// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning
+// has been kept. The answer is an error, with the message's id if the beginning has it.
 func (a *Agent) Oversize(beginning []byte) error {
 	defer a.g.lock()()
 	if a.g.agents[a.id] == nil {
@@ -218,8 +230,9 @@ func (a *Agent) Oversize(beginning []byte) error {
 	return a.g.engine.Oversize(a.g.now(), a.id, beginning)
 }
 
-// Hold with true says that only answers and their progress can reach the agent now, as over HTTP without an open stream.
-// Then at most one update per URI is kept. Hold with false sends these updates.
+// Hold with true says that only answers and their progress can reach the agent now, as over HTTP
+// without an open stream. Then at most one update per URI is kept. Hold with false sends these
+// updates.
 func (a *Agent) Hold(on bool) {
 	defer a.g.lock()()
 	a.g.engine.Hold(a.g.now(), a.id, on)
@@ -232,7 +245,8 @@ func (a *Agent) unblock() {
 	}
 }
 
-// Settled reports whether the agent has read the answers to all its requests. Open listens do not count.
+// Settled reports whether the agent has read the answers to all its requests. Open listens do not
+// count.
 func (a *Agent) Settled() bool {
 	defer a.g.lock()()
 	return a.settled()
@@ -246,8 +260,8 @@ func (a *Agent) Done() <-chan struct{} { return a.done }
 // Dropped is closed when the session has ended and its unread messages are discarded.
 func (a *Agent) Dropped() <-chan struct{} { return a.dropped }
 
-// Dismiss ends the session like a server that shuts down: each open request gets an error, each listen its result.
-// Read returns these messages, and then io.EOF.
+// Dismiss ends the session like a server that shuts down: each open request gets an error, each
+// listen its result. Read returns these messages, and then io.EOF.
 func (a *Agent) Dismiss() {
 	defer a.g.lock()()
 	if a.g.agents[a.id] != nil {
@@ -263,7 +277,8 @@ func (a *Agent) Close() error {
 	return nil
 }
 
-// close is called with the gateway's lock held. drop discards the messages that the agent has not read yet.
+// close is called with the gateway's lock held. drop discards the messages that the agent has not
+// read yet.
 func (a *Agent) close(reason string, drop bool) {
 	g := a.g
 	if g.agents[a.id] != nil {
@@ -275,7 +290,8 @@ func (a *Agent) close(reason string, drop bool) {
 			delete(g.clients, a.client.name)
 		}
 		close(a.done)
-		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason", reason)
+		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport",
+			a.transport, "reason", reason)
 	}
 	if drop && !a.isDropped {
 		a.isDropped = true
@@ -284,8 +300,8 @@ func (a *Agent) close(reason string, drop bool) {
 	a.out.Close(drop)
 }
 
-// fullest returns a client's session with the most unread bytes. If of is nil, the client with the most of
-// all is chosen. The gateway's lock is held.
+// fullest returns a client's session with the most unread bytes. If of is nil, the client with the
+// most of all is chosen. The gateway's lock is held.
 func (g *Gateway) fullest(of *client) *Agent {
 	if of == nil {
 		of = slices.MaxFunc(slices.Collect(maps.Values(g.clients)), func(a, b *client) int {

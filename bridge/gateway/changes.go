@@ -163,9 +163,10 @@ func (t *ticker) Deadline() (at bridge.Time, ok bool) {
 	return at, ok
 }
 
-// followKey follows the watched URIs of a key at the page that answers for it now. If another page answered before
-// (moved), it announces a change. With Options.Found, an agent may have read the resource through another gateway
-// before this page reported changes: if the page has had a change, it is announced again.
+// followKey follows the watched URIs of a key at the page that answers for it now. If another page
+// answered before (moved), it announces a change. With Options.Found, an agent may have read the
+// resource through another gateway before this page reported changes: if the page has had a change,
+// it is announced again.
 func (g *Gateway) followKey(key string, e *catalog.Entry, moved bool) {
 	if e.Page.Life().Left() {
 		return

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// Some clients fail on messages that MCP allows. Changes that cost no client anything are made for all (tools.Names and
-// agentTools), other changes only for the client that fails.
+// Some clients fail on messages that MCP allows. Changes that cost no client anything are made for
+// all (tools.Names and agentTools), other changes only for the client that fails.
 
-// wantsWhole reports whether a client reads priorities as integers. In Codex a fractional priority fails the whole
-// list, read or call.
+// wantsWhole reports whether a client reads priorities as integers. In Codex a fractional priority
+// fails the whole list, read or call.
 func wantsWhole(names ...string) bool {
 	return strings.Contains(strings.ToLower(strings.Join(names, " ")), "codex")
 }
 
-// wholePriorities returns the message with the priority in each annotations object rounded to 0 or 1.
+// wholePriorities returns the message with the priority in each annotations object rounded to 0 or
+// 1.
 func wholePriorities(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"priority"`)) {
 		return message

@@ -76,7 +76,8 @@ func (w *continuation) run(ctx context.Context, said []wire.Value) []wire.Value 
 		}
 	}
 	var asked *Page
-	for c.Until(late, func() bool { return w.sentence != "" || w.at != asked }) && w.sentence == "" {
+	for c.Until(late, func() bool { return w.sentence != "" || w.at != asked }) &&
+		w.sentence == "" {
 		asked = w.at
 		asking, leave := context.WithCancel(late)
 		w.leave = leave

@@ -18,12 +18,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// MCP Events: package events has the catalogue and the feeds of subscriptions. This file has the sources and the
-// subscribers: agents' streams, agents' polls, and Go code. The gateway's lock guards all; Following's methods take it.
+// MCP Events: package events has the catalogue and the feeds of subscriptions. This file has the
+// sources and the subscribers: agents' streams, agents' polls, and Go code. The gateway's lock
+// guards all; Following's methods take it.
 
 const (
-	// pollLease is how long a subscription is followed after a poll. maxLeases bounds such subscriptions, of which agents
-	// have shares, and maxFollowings all subscriptions of a gateway.
+	// pollLease is how long a subscription is followed after a poll. maxLeases bounds such
+	// subscriptions, of which agents have shares, and maxFollowings all subscriptions of a gateway.
 	pollLease     = 5 * time.Minute
 	maxLeases     = 256
 	maxFollowings = 12_000
@@ -31,7 +32,8 @@ const (
 	pollEvents = 100
 	// closedAfter is how long a page must be gone before page.closed is sent.
 	closedAfter = 30 * time.Second
-	// arrivalTime is how long a new gateway assumes that a page was open before it. It sends no page.opened for these.
+	// arrivalTime is how long a new gateway assumes that a page was open before it. It sends no
+	// page.opened for these.
 	arrivalTime = 5 * time.Second
 	// maxVisits bounds the pages for which page.opened and page.closed are sent.
 	maxVisits = 4096
@@ -47,7 +49,8 @@ type eventSources struct {
 	began   time.Time
 }
 
-// A visitKey identifies a page for events. A reloaded page, or a frame of the same origin, has the same key.
+// A visitKey identifies a page for events. A reloaded page, or a frame of the same origin, has the
+// same key.
 type visitKey struct{ tab, origin string }
 
 type visit struct {
@@ -57,19 +60,21 @@ type visit struct {
 
 func (s *eventSources) init(now time.Time) {
 	*s = eventSources{all: map[*Following]bool{},
-		leases: map[string]*Following{}, log: events.NewLog(now), visits: map[visitKey]*visit{}, began: now}
+		leases: map[string]*Following{}, log: events.NewLog(now), visits: map[visitKey]*visit{},
+		began: now}
 }
 
 // Webhooks deliver the events of one principal by webhook.
 type Webhooks interface {
-	// Subscribe answers events/subscribe, and Unsubscribe events/unsubscribe. result is the JSON text of an object: the
-	// members of MCP's result. Each call has its own goroutine, without the gateway's lock. ctx ends when the agent
-	// cancels.
+	// Subscribe answers events/subscribe, and Unsubscribe events/unsubscribe. result is the JSON
+	// text of an object: the members of MCP's result. Each call has its own goroutine, without the
+	// gateway's lock. ctx ends when the agent cancels.
 	Subscribe(ctx context.Context, r WebhookRequest) (result []byte, refused *bridge.EventError)
 	Unsubscribe(ctx context.Context, r WebhookRequest) (result []byte, refused *bridge.EventError)
 }
 
-// A WebhookRequest is an agent's request to a Webhooks. Name, arguments and cursor are checked, the rest is not.
+// A WebhookRequest is an agent's request to a Webhooks. Name, arguments and cursor are checked, the
+// rest is not.
 type WebhookRequest struct {
 	events.Subscription
 	Mode, URL, Secret string        // of delivery; "" if absent
@@ -86,14 +91,14 @@ func (a *Agent) SetWebhooks(w Webhooks) {
 
 // FollowOptions say where a subscription starts, and how it is followed.
 type FollowOptions struct {
-	// Cursor is the cursor of a delivered event, from any gateway; "" is now. Events older than MaxAge are left out,
-	// unless MaxAge is negative.
+	// Cursor is the cursor of a delivered event, from any gateway; "" is now. Events older than
+	// MaxAge are left out, unless MaxAge is negative.
 	Cursor string
 	MaxAge time.Duration
 	// MinInterval applies if the subscription's arguments have no minIntervalMs.
 	MinInterval time.Duration
-	// Wake is called when Next may have a note, with the gateway's lock held: it must not block, nor call the gateway. It
-	// may be nil.
+	// Wake is called when Next may have a note, with the gateway's lock held: it must not block,
+	// nor call the gateway. It may be nil.
 	Wake func()
 }
 
@@ -115,9 +120,10 @@ type Following struct {
 	closed  bool
 }
 
-// FollowEvents follows a subscription that sees all pages. It fails for an invalid cursor, above 12,000 subscriptions,
-// and after Close.
-func (g *Gateway) FollowEvents(s events.Subscription, o FollowOptions) (*Following, *bridge.EventError) {
+// FollowEvents follows a subscription that sees all pages. It fails for an invalid cursor, above
+// 12,000 subscriptions, and after Close.
+func (g *Gateway) FollowEvents(s events.Subscription, o FollowOptions) (
+	*Following, *bridge.EventError) {
 	defer g.lock()()
 	return g.followEvents(s, o, g.all)
 }
@@ -134,7 +140,8 @@ func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, p *pass) 
 	f := &Following{g: g, sub: s, opt: o, pass: p, asked: map[string]bool{}}
 	g.events.all[f] = true
 	if s.Name != events.Updated {
-		f.feed, _ = events.NewVisits(s, g.events.log, p.Permits, o.Cursor, o.MaxAge, g.opt.wallClock())
+		f.feed, _ = events.NewVisits(s, g.events.log, p.Permits, o.Cursor, o.MaxAge,
+			g.opt.wallClock())
 		f.begin()
 		return f, nil
 	}
@@ -147,17 +154,21 @@ func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, p *pass) 
 }
 
 func exhausted(most int) *bridge.EventError {
-	return &bridge.EventError{Kind: bridge.EventExhausted, Message: "too many subscriptions: the limit is " +
-		strconv.Itoa(most), Data: wire.Text(`{"limit":"subscriptions","max":`).Int(most).Raw(`}`)}
+	return &bridge.EventError{Kind: bridge.EventExhausted,
+		Message: "too many subscriptions: the limit is " +
+			strconv.Itoa(most),
+		Data: wire.Text(`{"limit":"subscriptions","max":`).Int(most).Raw(`}`)}
 }
 
-// Next takes the next note, if there is one (ok). The first note is events.Active, when the pages are followed.
+// Next takes the next note, if there is one (ok). The first note is events.Active, when the pages
+// are followed.
 func (f *Following) Next() (n events.Note, ok bool) {
 	defer f.g.lock()()
 	return f.next()
 }
 
-// Cursor is a watermark: Next has returned all events at or before it. It is "" until the subscription has begun.
+// Cursor is a watermark: Next has returned all events at or before it. It is "" until the
+// subscription has begun.
 func (f *Following) Cursor() string {
 	defer f.g.lock()()
 	return f.cursor()
@@ -229,7 +240,8 @@ func (g *Gateway) complement(n *events.Note) {
 	n.Data = events.UpdatedData(uri, title, origin, tab, g.books.Revision(uri))
 }
 
-// followAll follows all resources of a new subscription, and begins it when their pages report changes.
+// followAll follows all resources of a new subscription, and begins it when their pages report
+// changes.
 func (f *Following) followAll() {
 	g := f.g
 	var uris []string
@@ -241,7 +253,8 @@ func (f *Following) followAll() {
 		}
 	}
 	f.follow(uris, func() {
-		_ = f.changes.Begin(f.opt.Cursor, f.opt.MaxAge, g.opt.wallClock()) // followEvents has checked the cursor
+		// followEvents has checked the cursor
+		_ = f.changes.Begin(f.opt.Cursor, f.opt.MaxAge, g.opt.wallClock())
 		f.begin()
 	})
 }
@@ -282,8 +295,8 @@ func (f *Following) wants(uris []string, uri string) []string {
 	return append(uris, uri)
 }
 
-// follow makes the pages of the URIs report changes, and then calls then. eventOffered follows URIs without a page
-// later.
+// follow makes the pages of the URIs report changes, and then calls then. eventOffered follows URIs
+// without a page later.
 func (f *Following) follow(uris []string, then func()) {
 	books := f.g.books
 	books.Track(uris, func(failed map[string]string) {
@@ -299,7 +312,8 @@ func (f *Following) follow(uris []string, then func()) {
 				continue
 			}
 			books.Follow(uri, (*follower)(f))
-			state := events.State{} // as without a page, if it leads to one that the agent does not see by now
+			// as without a page, if it leads to one that the agent does not see by now
+			state := events.State{}
 			if f.pass.Sees(uri) {
 				state = f.g.eventState(uri)
 			}
@@ -309,7 +323,8 @@ func (f *Following) follow(uris []string, then func()) {
 	})
 }
 
-// eventState is the document and revision of a followed URI, as last reported by its page; zero if unknown.
+// eventState is the document and revision of a followed URI, as last reported by its page; zero if
+// unknown.
 func (g *Gateway) eventState(uri string) (s events.State) {
 	r := g.catalog.EntryOf(uri)
 	if r == nil || r.Page.Life().Left() {
@@ -345,7 +360,8 @@ func (f *follower) Changed(uri string) {
 	}
 }
 
-// eventOffered follows a new resource, if subscriptions want it. It also tells of watched URIs that have come back.
+// eventOffered follows a new resource, if subscriptions want it. It also tells of watched URIs that
+// have come back.
 func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 	if len(g.events.all) == 0 {
 		return
@@ -372,7 +388,8 @@ func (g *Gateway) eventWished(key string, r *bridge.Resource) {
 			continue
 		}
 		f.follow(uris, func() {
-			if f.sub.URI == uris[0] { // it waits for this URI, which has changed: it can be read now
+			// it waits for this URI, which has changed: it can be read now
+			if f.sub.URI == uris[0] {
 				f.changes.Arrived(uris[0])
 			}
 			f.wake()
@@ -394,7 +411,8 @@ func (g *Gateway) visited(p *Page) {
 	case len(s.visits) >= maxVisits:
 		if !s.crowded {
 			s.crowded = true
-			g.log.Warn("there are so many pages that page.opened and page.closed are not told of further ones", "limit", maxVisits)
+			g.log.Warn(
+				"there are so many pages that page.opened and page.closed are not told of further ones", "limit", maxVisits)
 		}
 		return
 	default:
@@ -427,8 +445,9 @@ func (g *Gateway) left(p *Page) {
 }
 
 func (g *Gateway) tellVisit(name string, p *Page) {
-	g.events.log.Add(events.Visit{Name: name, Page: p.InTab.Key + " " + p.Origin, Epoch: p.epoch, Owner: p.Owner,
-		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.InTab.Number, p.URL, p.Title)})
+	g.events.log.Add(events.Visit{Name: name, Page: p.InTab.Key + " " + p.Origin, Epoch: p.epoch,
+		Owner: p.Owner,
+		Time:  g.opt.wallClock(), Data: events.PageData(p.Origin, p.InTab.Number, p.URL, p.Title)})
 	for f := range g.events.all {
 		if f.changes == nil && f.pass.Permits(p.Owner()) {
 			f.last = g.opt.wallClock()
@@ -454,10 +473,12 @@ func (h *host) Events(id bridge.CallID, r bridge.EventRequest) {
 }
 
 // eventsFor answers a request, now or later, or returns the reason for refusing it.
-func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, *bridge.EventError)) *bridge.EventError {
+func (g *Gateway) eventsFor(c *call, r bridge.EventRequest,
+	answer func([]byte, *bridge.EventError)) *bridge.EventError {
 	if r.Method == wire.EventsList {
 		if r.Cursor != "" {
-			return &bridge.EventError{Kind: bridge.EventInvalid, Message: "the list has one page, and no cursor"}
+			return &bridge.EventError{Kind: bridge.EventInvalid,
+				Message: "the list has one page, and no cursor"}
 		}
 		answer(wire.Text(`{"events":`).Bytes(events.List(c.agent.webhooks != nil)).Raw(`}`), nil)
 		return nil
@@ -470,8 +491,9 @@ func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, 
 	case wire.EventsPoll:
 		return g.poll(c.agent, sub, r, answer)
 	case wire.EventsStream:
-		f, refused := g.followEvents(sub, FollowOptions{Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge),
-			Wake: func() { g.engine.Wake(g.now(), c.id) }}, c.agent.pass)
+		f, refused := g.followEvents(sub,
+			FollowOptions{Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge),
+				Wake: func() { g.engine.Wake(g.now(), c.id) }}, c.agent.pass)
 		if refused != nil {
 			return refused
 		}
@@ -488,8 +510,10 @@ func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, 
 	return nil
 }
 
-// subscriptionOf reads the subscription of a request. It refuses a URI or origin that the agent may never see.
-func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subscription, refused *bridge.EventError) {
+// subscriptionOf reads the subscription of a request. It refuses a URI or origin that the agent may
+// never see.
+func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (
+	s events.Subscription, refused *bridge.EventError) {
 	webhook := r.Method == wire.EventsSubscribe || r.Method == wire.EventsUnsubscribe
 	if webhook && a.webhooks == nil {
 		return s, &bridge.EventError{Kind: bridge.EventForbidden,
@@ -504,14 +528,16 @@ func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subs
 	}
 	for _, at := range []string{s.URI, s.Origin} {
 		if at != "" && !a.pass.MayWish(at) {
-			return s, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this agent does not see " +
-				Shorten(at, maxTitle), Data: wire.Text(`{"reason":"scope"}`)}
+			return s, &bridge.EventError{Kind: bridge.EventForbidden,
+				Message: "this agent does not see " +
+					Shorten(at, maxTitle), Data: wire.Text(`{"reason":"scope"}`)}
 		}
 	}
 	return s, nil
 }
 
-// milliseconds is a duration of at most 10,000 hours; -1 if n is negative, which means that there is none.
+// milliseconds is a duration of at most 10,000 hours; -1 if n is negative, which means that there
+// is none.
 func milliseconds(n bridge.Time) time.Duration {
 	if n < 0 {
 		return -1
@@ -594,7 +620,8 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) []byte {
 	return text.Raw(`,"nextPollMs":`).Int(pause).Raw(`}`)
 }
 
-// tellEvent records that an agent is told of a change, so that reminders and hooks do not repeat it.
+// tellEvent records that an agent is told of a change, so that reminders and hooks do not repeat
+// it.
 func (a *Agent) tellEvent(n events.Note) {
 	if a.memory == nil || n.Name != events.Updated {
 		return
@@ -607,7 +634,8 @@ func (a *Agent) tellEvent(n events.Note) {
 // askWebhooks answers events/subscribe and events/unsubscribe.
 func (g *Gateway) askWebhooks(c *call, sub events.Subscription, r bridge.EventRequest,
 	answer func([]byte, *bridge.EventError)) {
-	q := WebhookRequest{Subscription: sub, Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge), TTL: milliseconds(r.TTL)}
+	q := WebhookRequest{Subscription: sub, Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge),
+		TTL: milliseconds(r.TTL)}
 	q.Mode, _ = r.Delivery.Get("mode").Text()
 	q.URL, _ = r.Delivery.Get("url").Text()
 	q.Secret, _ = r.Delivery.Get("secret").Text()
@@ -642,7 +670,8 @@ func (h *host) NextEvent(id bridge.CallID) (n bridge.EventNote, ok bool) {
 	if ok && note.Kind == events.Event {
 		c.agent.tellEvent(note)
 	}
-	return bridge.EventNote{Members: note.Members(), Gap: note.Kind == events.Active, Refused: note.Refused}, ok
+	return bridge.EventNote{Members: note.Members(), Gap: note.Kind == events.Active,
+		Refused: note.Refused}, ok
 }
 
 func (h *host) EventCursor(id bridge.CallID) string {

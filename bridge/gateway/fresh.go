@@ -165,7 +165,8 @@ func (g *Gateway) refuse(ctx context.Context, c *toolCall, o toolOffer, changed 
 			m.Given(l, v.Part)
 		} else {
 			unshown = true
-			text = live.Line(live.Change{URI: uri, Revision: l.Revision, When: "read it with " + calls.Read})
+			text = live.Line(live.Change{URI: uri, Revision: l.Revision,
+				When: "read it with " + calls.Read})
 		}
 		room -= len(text)
 		lines = append(lines, text)

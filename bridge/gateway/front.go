@@ -21,7 +21,8 @@ const (
 // frontResource is for agents with AgentOptions.Front. Each reads only what it sees. It has at most
 // two updates a second, because some pages count in their titles.
 var frontResource = bridge.Resource{
-	URI: door.FrontURI, Name: "front", Title: "The tab in front of the user", MIMEType: "application/json", Size: -1,
+	URI: door.FrontURI, Name: "front", Title: "The tab in front of the user",
+	MIMEType: "application/json", Size: -1,
 	Description: "Which tab the user looks at: its title, URL, live resources and selection. Of a site that you do not " +
 		"see it has the origin alone. null is a page without an origin, or an unknown one",
 	PerPort: true, MinInterval: 500,

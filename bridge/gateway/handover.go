@@ -102,12 +102,16 @@ func (g *Gateway) handover() []byte {
 			focused = g.opt.wallClock().Add(-ago).UnixMilli()
 		}
 		var names []handedName
-		g.tools.names.Given(func(origin, tool, name string) { names = append(names, handedName{origin, tool, name}) })
+		g.tools.names.Given(func(origin, tool,
+			name string) {
+			names = append(names, handedName{origin, tool, name})
+		})
 		slices.SortFunc(names, func(a, b handedName) int {
 			return cmp.Or(cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Tool, b.Tool))
 		})
 		tabs, last := g.catalog.TabNumbers()
-		h.text = fmt.Appendf(nil, `{"v":%d,"tabs":%s,"last":%d,"focused":%d,"names":%s}`, handoverVersion,
+		h.text = fmt.Appendf(nil, `{"v":%d,"tabs":%s,"last":%d,"focused":%d,"names":%s}`,
+			handoverVersion,
 			array(tabs), last, focused, array(names))
 		h.made = version
 	}

@@ -24,13 +24,15 @@ type linked struct {
 	// send is called without the lock, by the goroutine that has set sending.
 	send    func(frame []byte)
 	sending bool
-	full    func() error // returns an error if the page must not be asked now; nil if there is no limit
-	late    *time.Timer  // sends frames that are due while nothing else happens
-	closed  bool
-	ended   bool // send has been called with nil
-	held    held // in Gateway.held
-	ready   bool // it has offered what its document has
-	// offers and tools are what it has offered while it was not in use, or not ready; nil if the page has it.
+	// returns an error if the page must not be asked now; nil if there is no limit
+	full   func() error
+	late   *time.Timer // sends frames that are due while nothing else happens
+	closed bool
+	ended  bool // send has been called with nil
+	held   held // in Gateway.held
+	ready  bool // it has offered what its document has
+	// offers and tools are what it has offered while it was not in use, or not ready; nil if the
+	// page has it.
 	offers map[string]bridge.Resource
 	tools  *[]bridge.Tool
 }
@@ -85,8 +87,8 @@ func (g *Gateway) outgoingAt(l *linked, now bridge.Time) {
 	}
 }
 
-// dispatch sends the frames that outgoing has noted. It holds no lock while it sends: a slow transport delays only the
-// goroutines that send to that page.
+// dispatch sends the frames that outgoing has noted. It holds no lock while it sends: a slow
+// transport delays only the goroutines that send to that page.
 func (g *Gateway) dispatch(list []*linked) {
 	for _, l := range list {
 		for {
@@ -102,7 +104,8 @@ func (g *Gateway) dispatch(list []*linked) {
 	}
 }
 
-// nextFrame takes the next frame for a page; nil for the end of the transport. ok is false if there is none.
+// nextFrame takes the next frame for a page; nil for the end of the transport. ok is false if there
+// is none.
 func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 	defer g.lock()()
 	now := g.now()
@@ -114,8 +117,8 @@ func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 		return nil, true
 	}
 	l.sending = false
-	// With the same now as above, this only sets a timer. With a later now, a frame that has fallen due since would be
-	// noted as being sent, and would stay until the gateway's next action.
+	// With the same now as above, this only sets a timer. With a later now, a frame that has fallen
+	// due since would be noted as being sent, and would stay until the gateway's next action.
 	g.outgoingAt(l, now)
 	return nil, false
 }
@@ -143,7 +146,8 @@ func (l *linked) close() {
 	}
 }
 
-// detail is what an agent is told of a failure. An error is the server's word, so a page's are quoted.
+// detail is what an agent is told of a failure. An error is the server's word, so a page's are
+// quoted.
 func detail(a link.Answer) string {
 	if a.Said {
 		return "the page says: " + strconv.Quote(Shorten(a.Detail, maxWords))
@@ -153,7 +157,8 @@ func detail(a link.Answer) string {
 
 // readReply converts the answer to a read.
 func readReply(a link.Answer) reply {
-	r := reply{contents: a.Contents, revision: a.Revision, failure: a.Failure, detail: detail(a), gone: a.Gone}
+	r := reply{contents: a.Contents, revision: a.Revision, failure: a.Failure, detail: detail(a),
+		gone: a.Gone}
 	switch c := a.Checked.(type) {
 	case *gate.Result:
 		r = reply{failure: bridge.InvalidContents, detail: gate.NoContents}
@@ -163,14 +168,16 @@ func readReply(a link.Answer) reply {
 	return r
 }
 
-// toolReply converts the answer to a tool call. JSON that is no object is a result, too: the tool has run.
+// toolReply converts the answer to a tool call. JSON that is no object is a result, too: the tool
+// has run.
 func toolReply(a link.Answer) reply {
 	r := reply{revision: a.Revision, failure: a.Failure, detail: detail(a), gone: a.Gone}
 	r.result, _ = a.Checked.(*gate.Result)
 	if r.result == nil && a.Contents != nil {
 		r = reply{revision: a.Revision, result: gate.Texts(false, string(a.Contents))}
 	} else if a.Failure == link.TooLarge {
-		r = reply{revision: a.Revision, result: gate.Texts(true, "The tool has run, and its result is not shown: "+a.Detail)}
+		r = reply{revision: a.Revision,
+			result: gate.Texts(true, "The tool has run, and its result is not shown: "+a.Detail)}
 	}
 	return r
 }
@@ -200,7 +207,8 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 	return l.ender(finish)
 }
 
-func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless []condition) (end func()) {
+func (l *linked) callTool(c *toolCall, r *run, name string, args []byte,
+	unless []condition) (end func()) {
 	if l.refuses(r.finish) {
 		return func() {}
 	}
@@ -299,27 +307,31 @@ func (c *pageCore) Register(r bridge.Resource, _ string) error {
 	return p.register(r)
 }
 
-// room returns an error if an origin has no room for another descriptor. It leaves as much to other origins as it has,
-// and always has room for some, whatever the others have.
+// room returns an error if an origin has no room for another descriptor. It leaves as much to other
+// origins as it has, and always has room for some, whatever the others have.
 func (g *Gateway) room(origin string) error {
 	now, all := g.held[origin], g.heldAll
 	if most := g.opt.OriginBytes; now.bytes >= most {
-		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin, most)
+		return fmt.Errorf(
+			"the pages of %s together have too long descriptors; the limit is %d bytes", origin,
+			most)
 	}
 	if now.places >= max(placesAlways, g.opt.resources-all.places) {
-		return fmt.Errorf("all open pages together have too many resources; the limit is %d, of which %s leaves as many "+
-			"to the others as it has", g.opt.resources, origin)
+		return fmt.Errorf(
+			"all open pages together have too many resources; the limit is %d, of which %s leaves as many "+
+				"to the others as it has", g.opt.resources, origin)
 	}
 	if now.bytes >= max(toolsAlways, g.opt.AllBytes-all.bytes) {
-		return fmt.Errorf("all open pages together have too long descriptors; the limit is %d bytes, of which %s leaves "+
-			"as many to the others as it has", g.opt.AllBytes, origin)
+		return fmt.Errorf(
+			"all open pages together have too long descriptors; the limit is %d bytes, of which %s leaves "+
+				"as many to the others as it has", g.opt.AllBytes, origin)
 	}
 	return nil
 }
 
-// count updates the sums that room checks. It is called after each frame of the page and when the page is gone. The end
-// of the transport does not reduce the sums, because the page's offers stay for a while: otherwise pages that come and
-// go could hold any amount.
+// count updates the sums that room checks. It is called after each frame of the page and when the
+// page is gone. The end of the transport does not reduce the sums, because the page's offers stay
+// for a while: otherwise pages that come and go could hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
 	now := held{l.peer.Held(), 2 * len(l.p.Offers)}
@@ -333,7 +345,8 @@ func (l *linked) count() {
 	l.held = now
 }
 
-// held counts the bytes of descriptors, and their places in the engine: under the page's URI, and under the tab's.
+// held counts the bytes of descriptors, and their places in the engine: under the page's URI, and
+// under the tab's.
 type held struct{ bytes, places int }
 
 // placesAlways are the places that each origin may have, whatever others have.
@@ -364,8 +377,8 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	}
 }
 
-// seal keeps a new watcher of a URI from sharing an earlier read. A change since that read may have been taken for the
-// page's answer to watched, and would not be announced.
+// seal keeps a new watcher of a URI from sharing an earlier read. A change since that read may have
+// been taken for the page's answer to watched, and would not be announced.
 func (c *pageCore) seal(own string) {
 	g := c.p.g
 	g.engine.Seal(own)

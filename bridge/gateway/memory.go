@@ -15,7 +15,8 @@ func (g *Gateway) forget(a *Agent) {
 	g.remembering--
 }
 
-// trackRead is called before a page is asked for a resources/read, because contents from it count as seen too.
+// trackRead is called before a page is asked for a resources/read, because contents from it count
+// as seen too.
 func (g *Gateway) trackRead(c *call, uri string) {
 	c.uri = uri
 	if g.remembering == 0 {

@@ -34,8 +34,8 @@ type Event struct {
 	Text  []byte // must not be changed
 }
 
-// Tap calls f with each message from now on, until Tap(nil). f may be called from any goroutine and with locks held: it
-// must not block and must not call the Gateway.
+// Tap calls f with each message from now on, until Tap(nil). f may be called from any goroutine and
+// with locks held: it must not block and must not call the Gateway.
 func (g *Gateway) Tap(f func(Event)) { g.tapped.Store(&f) }
 
 func (g *Gateway) tap(e Event) {
@@ -59,9 +59,10 @@ type counts struct {
 	latency                   Latency
 }
 
-// latencyBounds are the upper bounds of a Latency's buckets in seconds: a page in the same browser answers within one
-// or two milliseconds, and ReadTimeout is 30 s.
-var latencyBounds = [...]float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30}
+// latencyBounds are the upper bounds of a Latency's buckets in seconds: a page in the same browser
+// answers within one or two milliseconds, and ReadTimeout is 30 s.
+var latencyBounds = [...]float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5,
+	30}
 
 // A Latency is a histogram of reads, from the agent's request to its answer or its end.
 type Latency struct {
@@ -73,7 +74,8 @@ type Latency struct {
 func (l *Latency) observe(d time.Duration) {
 	l.Count++
 	l.Seconds += d.Seconds()
-	if i := slices.IndexFunc(latencyBounds[:], func(bound float64) bool { return d.Seconds() <= bound }); i >= 0 {
+	if i := slices.IndexFunc(latencyBounds[:],
+		func(bound float64) bool { return d.Seconds() <= bound }); i >= 0 {
 		l.buckets[i]++
 	}
 }
@@ -88,15 +90,17 @@ func (l Latency) Buckets() map[float64]uint64 {
 	return all
 }
 
-// A Snapshot is the state of a gateway. Its JSON is the inspector's feed. Long texts of pages are cut.
+// A Snapshot is the state of a gateway. Its JSON is the inspector's feed. Long texts of pages are
+// cut.
 type Snapshot struct {
 	Pages     []PageState     `json:"pages"`
 	Resources []ResourceState `json:"resources"`
 	Agents    []AgentState    `json:"agents"`
-	Tools     []ToolState     `json:"tools"` // one for each name by which agents can call a page's tool
-	Watched   []WatchState    `json:"watched"`
-	Closed    bool            `json:"-"` // Close has been called
-	Counts    `json:"stats"`
+	// one for each name by which agents can call a page's tool
+	Tools   []ToolState  `json:"tools"`
+	Watched []WatchState `json:"watched"`
+	Closed  bool         `json:"-"` // Close has been called
+	Counts  `json:"stats"`
 }
 
 // Counts are the numbers of a Snapshot.
@@ -109,7 +113,8 @@ type Counts struct {
 	Updates   int           `json:"updates"`
 	Latency   Latency       `json:"latency"`
 	Passed    []PassedState `json:"passed"`
-	// Ended counts ended links with pages, by reason. Descriptors are the bytes of all pages' descriptors.
+	// Ended counts ended links with pages, by reason. Descriptors are the bytes of all pages'
+	// descriptors.
 	Ended       map[string]int `json:"ended"`
 	Descriptors int            `json:"descriptors"`
 }
@@ -130,13 +135,15 @@ type WatchState struct {
 // A PageState is an attached page.
 type PageState struct {
 	PageInfo
-	Key       string `json:"key"`               // PageInfo.Tab, by which the extension knows its tabs
+	// PageInfo.Tab, by which the extension knows its tabs
+	Key       string `json:"key"`
 	Number    int    `json:"tab"`               // the tab's number
 	Focused   bool   `json:"focused,omitempty"` // its tab was focused last
 	Absent    bool   `json:"absent,omitempty"`  // it is being reloaded
 	Resources int    `json:"resources"`
 	Tools     int    `json:"tools"`
-	// Reports are the last sentences on the page's console: what is served otherwise, or not at all.
+	// Reports are the last sentences on the page's console: what is served otherwise, or not at
+	// all.
 	Reports []string `json:"reports,omitempty"`
 }
 
@@ -192,12 +199,16 @@ func (g *Gateway) Agents() int {
 // Snapshot returns the current state, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
 	defer g.lock()()
-	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{}, Tools: []ToolState{},
+	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{},
+		Tools:   []ToolState{},
 		Watched: []WatchState{}, Closed: g.closed,
-		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
-			Updates: g.counts.updates, Latency: g.counts.latency, Ended: maps.Clone(g.refusals), Descriptors: g.heldAll.bytes}}
+		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads,
+			ToolCalls: g.counts.toolCalls,
+			Updates:   g.counts.updates, Latency: g.counts.latency, Ended: maps.Clone(g.refusals),
+			Descriptors: g.heldAll.bytes}}
 	for i, way := range ways {
-		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
+		s.Passed = append(s.Passed,
+			PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}
 	for uri, updates := range g.books.URIs {
 		s.Watched = append(s.Watched, WatchState{uri, updates})
@@ -211,7 +222,8 @@ func (g *Gateway) Snapshot() Snapshot {
 		}
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords),
-			Number: p.InTab.Number, Absent: p.Life().Left(), Resources: len(p.Offers), Tools: len(p.published),
+			Number: p.InTab.Number, Absent: p.Life().Left(), Resources: len(p.Offers),
+			Tools:   len(p.published),
 			Focused: g.catalog.LastFocused(p.InTab), Reports: p.reports()})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
@@ -223,9 +235,12 @@ func (g *Gateway) Snapshot() Snapshot {
 			continue
 		}
 		s.Resources = append(s.Resources, ResourceState{
-			URI: key, Name: Shorten(r.Resource.Name, maxWords), Title: Shorten(r.Resource.Title, maxWords),
-			Description: Shorten(r.Resource.Description, maxWords), MIMEType: Shorten(r.Resource.MIMEType, maxWords),
-			Template: strings.Contains(key, "{"), Tab: r.Page.InTab.Number, Origin: r.Page.Origin,
+			URI: key, Name: Shorten(r.Resource.Name, maxWords),
+			Title:       Shorten(r.Resource.Title, maxWords),
+			Description: Shorten(r.Resource.Description, maxWords),
+			MIMEType:    Shorten(r.Resource.MIMEType, maxWords),
+			Template:    strings.Contains(key, "{"), Tab: r.Page.InTab.Number,
+			Origin: r.Page.Origin,
 		})
 	}
 	for _, a := range g.agents {
@@ -234,7 +249,8 @@ func (g *Gateway) Snapshot() Snapshot {
 	slices.SortFunc(s.Agents, func(a, b AgentState) int { return a.ID - b.ID })
 	for _, name := range slices.Sorted(maps.Keys(g.tools.routes)) {
 		o := g.tools.routes[name]
-		s.Tools = append(s.Tools, ToolState{name, Shorten(o.tool.Description, maxWords), o.page.InTab.Number})
+		s.Tools = append(s.Tools,
+			ToolState{name, Shorten(o.tool.Description, maxWords), o.page.InTab.Number})
 	}
 	for _, n := range g.tools.unlisted {
 		s.Unlisted += n
@@ -242,10 +258,11 @@ func (g *Gateway) Snapshot() Snapshot {
 	return s
 }
 
-// agentName is the name and title in clientInfo: that of initialize, or of the _meta of any request of the modern era.
-// The name has at most 100 characters.
+// agentName is the name and title in clientInfo: that of initialize, or of the _meta of any request
+// of the modern era. The name has at most 100 characters.
 func agentName(message []byte) (name, title string) {
-	// Most messages have no name and are not parsed twice. A large one is not parsed for a name while the lock is held.
+	// Most messages have no name and are not parsed twice. A large one is not parsed for a name
+	// while the lock is held.
 	if len(message) > 64<<10 || !bytes.Contains(message, []byte("lientInfo")) {
 		return "", ""
 	}

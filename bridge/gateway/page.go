@@ -42,8 +42,9 @@ type Page struct {
 	epoch     string    // of the document, from its page layer; "" if unknown
 	still     bool      // it does not start a call: a page that reacts has its tools' plain names
 	published []toolOffer
-	learned   map[string]gate.Names // names of arguments that its tools have had for agents, by tool
-	aliases   int                   // names that learned has room for
+	// names of arguments that its tools have had for agents, by tool
+	learned map[string]gate.Names
+	aliases int // names that learned has room for
 	// left says, by callKey, when nobody waited any more for a call that may have begun.
 	left      map[[32]byte]time.Time
 	settled   bool         // it has listed its tools
@@ -76,7 +77,8 @@ type reply struct {
 	stale    []string // the agents' URIs that have changed, so that the tool did not run
 }
 
-var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before it answered", gone: true}
+var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before it answered",
+	gone: true}
 
 // ErrDenied is the error of Attach for a page whose origin is not served.
 var ErrDenied = errors.New("pages of this origin are not served")
@@ -247,7 +249,8 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	var offers []toolOffer
 	for _, t := range tools {
 		if p.g.tools.names.LookLikeOurs(t.Name) {
-			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
+			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool",
+				t.Name, "origin", p.Origin)
 			continue
 		}
 		tool := t.Typed.(*gate.Tool)

@@ -212,7 +212,8 @@ func (g *Gateway) changesFor(ctx context.Context, c *toolCall, q Ask) (text stri
 func (q *Ask) chooses(uri string) bool {
 	origin := weborigin.Of(uri)
 	return slices.Contains(q.URIs, uri) ||
-		slices.ContainsFunc(q.Inline, func(pattern string) bool { return weborigin.Match(pattern, origin) })
+		slices.ContainsFunc(q.Inline,
+			func(pattern string) bool { return weborigin.Match(pattern, origin) })
 }
 
 // begins reports whether nothing is known of the conversation of an Ask. Then what another
@@ -252,7 +253,8 @@ const toolChanges = "page_changes"
 var changesTool = &mcp.Tool{
 	Name: toolChanges,
 	Description: "For hooks of type mcp_tool: what has changed in the user's open pages since the agent was told " +
-		"last, as the JSON that a hook prints, {} for nothing. To ask by yourself use " + calls.Wait + ".",
+		"last, as the JSON that a hook prints, {} for nothing. To ask by yourself use " +
+		calls.Wait + ".",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 		`"hook":{"type":"string","enum":["claude-code","codex","gemini-cli","copilot"],"description":"Whose hook (default claude-code)"},` +
 		`"event":{"type":"string","description":"The hook's event (default that of a prompt)"},` +

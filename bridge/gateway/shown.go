@@ -165,7 +165,8 @@ func (g *Gateway) TabShows(info PageInfo) {
 // CountTabs takes the number of a browser's tabs that offer nothing, from its extension, until end
 // is called: count, with the keys by CDP of those that are known by CDP, too. name asks which these
 // tabs are. It may answer nothing.
-func (g *Gateway) CountTabs(name func(context.Context) []PageInfo) (count func(int, []string), end func()) {
+func (g *Gateway) CountTabs(name func(context.Context) []PageInfo) (
+	count func(int, []string), end func()) {
 	defer g.lock()()
 	c := &counted{name: name}
 	g.shows.counted[c] = true
@@ -237,6 +238,7 @@ func (g *Gateway) noticeOfTabs(a *Agent) string {
 	if n <= 0 {
 		return ""
 	}
-	return "Open tabs that offer you nothing: " + strconv.Itoa(n) + ". Only your user can let you read what " +
+	return "Open tabs that offer you nothing: " + strconv.Itoa(n) +
+		". Only your user can let you read what " +
 		"the pages of a site show: by the extension's popup, or by pagewire serve --shown ORIGIN."
 }

@@ -149,8 +149,9 @@ func (g *Gateway) listed(yield func(calls.Resource) bool) {
 	for _, key := range taburi.Sorted(g.catalog.Keys()) {
 		r := g.catalog.Entry(key)
 		s := &r.Resource
-		if !s.Unlisted && !yield(calls.Resource{URI: key, Title: s.Title, Description: s.Description,
-			MIMEType: s.MIMEType, Tab: r.Page.InTab.Number}) {
+		if !s.Unlisted &&
+			!yield(calls.Resource{URI: key, Title: s.Title, Description: s.Description,
+				MIMEType: s.MIMEType, Tab: r.Page.InTab.Number}) {
 			return
 		}
 	}
@@ -174,7 +175,8 @@ func (g *Gateway) noticed(c calls.Call) (sentences []string) {
 	if left > 0 {
 		sentences = append(sentences, fmt.Sprintf("%d tools of open pages are not listed, since a "+
 			"list has places for %d; the most, %d, are of %s. Each can be called by its name with _tabN "+
-			"behind it, N being its tab's number. Fewer open tabs make room.", left, maxTools, byOrigin[most], most))
+			"behind it, N being its tab's number. Fewer open tabs make room.", left, maxTools,
+			byOrigin[most], most))
 	}
 	sentences = append(sentences, g.allNotices()...)
 	return append(sentences, g.noticeOfTabs(c.(*toolCall).agent))

@@ -16,7 +16,8 @@ type ToolRunner interface {
 	// It calls started when the page reacts, which starts the tool unless cancel was called, and
 	// then done once, later, with the JSON text of what the tool gives, unless cancel is called
 	// before. gone says that the page went away before the result came.
-	RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func())
+	RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (
+		cancel func())
 	// Report shows a sentence on the page's console. It must not block, nor call the Gateway.
 	Report(sentence string)
 	// Look looks for the page layer, because a page of this origin has connected in another way,

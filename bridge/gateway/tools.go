@@ -18,15 +18,18 @@ import (
 
 // agentTools are all tools that agents see: ours, for agents that know only tools, and the pages'.
 //
-// If several tabs of one origin have a tool, the tab that was focused last has its plain name, unless its page stands
-// still and that of another tab does not. The others have it under the name with _tabN appended.
+// If several tabs of one origin have a tool, the tab that was focused last has its plain name,
+// unless its page stands still and that of another tab does not. The others have it under the name
+// with _tabN appended.
 type agentTools struct {
 	names *tools.Names
-	// listing chooses the pages' tools that are listed. routes has all of them, by each of their names.
+	// listing chooses the pages' tools that are listed. routes has all of them, by each of their
+	// names.
 	listing *tools.Listing
 	routes  map[string]toolOffer
 	own     *calls.Tools
-	// changes limits the rate at which the engine gets the list. told counts the lists; pending is set while one is due.
+	// changes limits the rate at which the engine gets the list. told counts the lists; pending is
+	// set while one is due.
 	changes *rate.Limiter
 	told    int
 	pending bool
@@ -42,8 +45,9 @@ type toolOffer struct {
 	shown shownTool
 }
 
-// A shownTool is a page's tool as agents see it. It is kept because each change of a tool rebuilds the list of all:
-// with 1,000 tools of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
+// A shownTool is a page's tool as agents see it. It is kept because each change of a tool rebuilds
+// the list of all: with 1,000 tools of 4 KB that takes 4 ms, and 35 ms if each is encoded again
+// (BenchmarkRetool).
 type shownTool struct {
 	as, at string // the name and the page's place that it was encoded for
 	text   []byte
@@ -52,10 +56,12 @@ type shownTool struct {
 // typed passes a page's tool through the gate. It needs no lock.
 func typed(t *bridge.Tool) { t.Typed = gate.NewTool(t.Name, wire.Value(t.JSON)) }
 
-// offerOf makes an offer of a page's tool. Arguments may have each name that agents were told since the document came.
+// offerOf makes an offer of a page's tool. Arguments may have each name that agents were told since
+// the document came.
 func (p *Page) offerOf(t *gate.Tool, bytes int) toolOffer {
 	if t.Fresh != nil {
-		t.Fresh.URIs = slices.DeleteFunc(t.Fresh.URIs, func(uri string) bool { return !p.owns(uri) })
+		t.Fresh.URIs = slices.DeleteFunc(t.Fresh.URIs,
+			func(uri string) bool { return !p.owns(uri) })
 	}
 	if t.Names != nil && p.aliases > 0 && p.learned[t.Name] == nil {
 		p.learned[t.Name] = gate.Names{}
@@ -68,14 +74,16 @@ func (p *Page) offerOf(t *gate.Tool, bytes int) toolOffer {
 const maxAliases = 1000
 
 const (
-	// toolBytes is the least size of a tool in Options.OriginBytes and AllBytes: its names and its decoded form take as
-	// much.
+	// toolBytes is the least size of a tool in Options.OriginBytes and AllBytes: its names and its
+	// decoded form take as much.
 	toolBytes = 1 << 10
-	// toolsAlways is the room for tools that each page has, even if other pages take all: 64 small tools.
+	// toolsAlways is the room for tools that each page has, even if other pages take all: 64 small
+	// tools.
 	toolsAlways = 64 * toolBytes
 )
 
-// fitTools removes a page's new tools for which other pages' tools leave no room. It returns an error if there are any.
+// fitTools removes a page's new tools for which other pages' tools leave no room. It returns an
+// error if there are any.
 func (g *Gateway) fitTools(p *Page) error {
 	origin, all, ceded := 0, 0, 0
 	for other := range g.pages {
@@ -101,8 +109,10 @@ func (g *Gateway) fitTools(p *Page) error {
 		return false
 	})
 	if out := before - len(p.published); out > 0 {
-		return fmt.Errorf("%d of %d are left out: the open pages have too long tools; the limit is %d bytes for those "+
-			"of %s together, and %d for all", out, before, g.opt.OriginBytes, p.Origin, g.opt.AllBytes)
+		return fmt.Errorf(
+			"%d of %d are left out: the open pages have too long tools; the limit is %d bytes for those "+
+				"of %s together, and %d for all", out, before, g.opt.OriginBytes, p.Origin,
+			g.opt.AllBytes)
 	}
 	return nil
 }
@@ -133,12 +143,14 @@ func (b *agentTools) init(g *Gateway) {
 	b.names = tools.NewNames(ours...)
 	b.listing = tools.NewListing(maxTools - len(ownTools))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
-	b.own = calls.New(calls.Options{Revisions: g.books, Listed: g.listed, Notices: g.noticed, Unseen: func() bool { return len(g.looks) > 0 },
-		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery})
+	b.own = calls.New(calls.Options{Revisions: g.books, Listed: g.listed, Notices: g.noticed,
+		Unseen:    func() bool { return len(g.looks) > 0 },
+		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout,
+		ProgressEvery: g.opt.progressEvery})
 }
 
-// retool passes the list of tools to the engine: at once, unless pages change theirs in a loop. Then it does so at most
-// once per toolsEvery, because the cost grows with the number of tools.
+// retool passes the list of tools to the engine: at once, unless pages change theirs in a loop.
+// Then it does so at most once per toolsEvery, because the cost grows with the number of tools.
 func (g *Gateway) retool() {
 	b := &g.tools
 	if b.pending {
@@ -163,7 +175,8 @@ const (
 	toolsBurst = 20 // immediate changes, as when a browser with many tabs is attached
 )
 
-// maxTools bounds the tools, ours and all pages', that are listed to agents: bridge.Limits' default.
+// maxTools bounds the tools, ours and all pages', that are listed to agents: bridge.Limits'
+// default.
 const maxTools = 1000
 
 func (g *Gateway) setTools() {
@@ -195,7 +208,8 @@ func (g *Gateway) setTools() {
 	g.leaveOut(left)
 }
 
-// routeTools rebuilds the names of all tools, and returns the tools that are to be listed if there is room.
+// routeTools rebuilds the names of all tools, and returns the tools that are to be listed if there
+// is room.
 func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	b := &g.tools
 	b.routes = map[string]toolOffer{}
@@ -206,9 +220,11 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 			Tabbed: tabbed, Bytes: len(o.shown.text)})
 	}
 	rank := func(p *Page) []int {
-		return []int{truth(p.Life().Left()), truth(p.still), -p.InTab.Rank, truth(p.Frame != ""), -p.Order}
+		return []int{truth(p.Life().Left()), truth(p.still), -p.InTab.Rank, truth(p.Frame != ""),
+			-p.Order}
 	}
-	pages := slices.SortedFunc(g.pages, func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
+	pages := slices.SortedFunc(g.pages,
+		func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
 		place := p.Caption() + " at " + p.Origin + ", " + p.Whereabouts()
 		for i := range p.published {
@@ -232,8 +248,8 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	return wanted, entries
 }
 
-// leaveOut counts the tools without a place in the list, for noticed. It tells each page on its console, once in the
-// page's life.
+// leaveOut counts the tools without a place in the list, for noticed. It tells each page on its
+// console, once in the page's life.
 func (g *Gateway) leaveOut(left []*toolOffer) {
 	g.tools.unlisted = map[*Page]int{}
 	for _, o := range left {
@@ -243,10 +259,12 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 			continue
 		}
 		p.crowded = true
-		g.log.Warn("tools of a page are not listed, for want of places", "origin", p.Origin, "url", p.URL, "places", maxTools)
-		p.report(fmt.Sprintf("not all tools of this page are listed to agents: the list has %d places for the "+
-			"tools of all open pages, and one of more than %d KiB takes several. They can be called all the same. "+
-			"Register fewer tools, or close other tabs.", maxTools, tools.PlaceBytes>>10))
+		g.log.Warn("tools of a page are not listed, for want of places", "origin", p.Origin, "url",
+			p.URL, "places", maxTools)
+		p.report(fmt.Sprintf(
+			"not all tools of this page are listed to agents: the list has %d places for the "+
+				"tools of all open pages, and one of more than %d KiB takes several. They can be called all the same. "+
+				"Register fewer tools, or close other tabs.", maxTools, tools.PlaceBytes>>10))
 	}
 }
 
@@ -267,7 +285,8 @@ func truth(b bool) int {
 
 func (o *toolOffer) origin() string { return o.page.Origin }
 
-// InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
+// InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil
+// if no page has it.
 func (g *Gateway) InputSchema(name string) []byte {
 	defer g.lock()()
 	o := g.tools.routes[name]
@@ -299,8 +318,9 @@ func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) 
 	}
 	g.tools.listing.Called(t.Name)
 	if o.page.Life().Left() {
-		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
-			"tool is gone or is being reloaded"})
+		g.engine.Complete(g.now(), c.id,
+			bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
+				"tool is gone or is being reloaded"})
 		return
 	}
 	c.name = t.Name

@@ -9,8 +9,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
-// One document is one page, however many ways it connects: by its own WebSocket, by the extension, by CDP. The first
-// link of a document becomes its Page. Each further one joins that Page as a way of it.
+// One document is one page, however many ways it connects: by its own WebSocket, by the extension,
+// by CDP. The first link of a document becomes its Page. Each further one joins that Page as a way
+// of it.
 //
 // Two links belong to one document if they have the same epoch, a random text that the page layer makes for each
 // document, and the same origin. The epoch is the page's word, so it counts only with what the transports vouch for:
@@ -21,13 +22,15 @@ import (
 //   - A document has one way of each transport. A second one is another document that repeats the epoch, and stays a
 //     page of its own, unless it comes from the same place: then the document has connected anew, and the first is dead.
 //
-// One way is in use (Page.link). The others are reserves: their frames are taken, so that they can stand in at once, and
-// nothing of them reaches agents. A better way is used as soon as its offers are here.
+// One way is in use (Page.link). The others are reserves: their frames are taken, so that they can
+// stand in at once, and nothing of them reaches agents. A better way is used as soon as its offers
+// are here.
 
-// rank is greater for a better transport. CDP tells at once that a document ends and which one follows in its tab, knows
-// the windows and the focus of all tabs, and answers soonest (0.3 ms). The extension knows as much of allowed sites
-// alone, over its worker and its host. A page itself only claims to have the focus, and does not know its window. A way
-// without the document's offers comes last.
+// rank is greater for a better transport. CDP tells at once that a document ends and which one
+// follows in its tab, knows the windows and the focus of all tabs, and answers soonest (0.3 ms).
+// The extension knows as much of allowed sites alone, over its worker and its host. A page itself
+// only claims to have the focus, and does not know its window. A way without the document's offers
+// comes last.
 func (l *linked) rank() int {
 	return 10*truth(l.ready) + slices.Index([]string{"extension", "cdp"}, l.info.Transport)
 }
@@ -53,7 +56,8 @@ func (g *Gateway) documentOf(l *linked) (found *Page) {
 
 // wayBy is the page's way by a transport, or nil.
 func (p *Page) wayBy(transport string) *linked {
-	if i := slices.IndexFunc(p.ways, func(w *linked) bool { return w.info.Transport == transport }); i >= 0 {
+	if i := slices.IndexFunc(p.ways,
+		func(w *linked) bool { return w.info.Transport == transport }); i >= 0 {
 		return p.ways[i]
 	}
 	return nil
@@ -81,7 +85,8 @@ func (l *linked) join(p *Page) {
 	}
 }
 
-// leave ends the way of a transport's page. If it is the document's last one, the document's page departs.
+// leave ends the way of a transport's page. If it is the document's last one, the document's page
+// departs.
 func (p *Page) leave(reason string, mayReturn bool) {
 	switch l, d := p.own, p.own.p; {
 	case !slices.Contains(d.ways, l): // it has left
@@ -101,8 +106,9 @@ func (p *Page) end() {
 	}
 }
 
-// part takes a way from a page that has others. The best of these is used from now on: reads under way are asked again
-// there (Page.read), and tool calls are not, since they may have had their effect.
+// part takes a way from a page that has others. The best of these is used from now on: reads under
+// way are asked again there (Page.read), and tool calls are not, since they may have had their
+// effect.
 func (p *Page) part(l *linked) {
 	p.ways = slices.DeleteFunc(p.ways, func(w *linked) bool { return w == l })
 	close(l.of.done)
@@ -138,7 +144,8 @@ func (p *Page) use(l *linked) {
 	}
 }
 
-// settled runs when a way has offered what its document has: its first frame after the hello has been taken.
+// settled runs when a way has offered what its document has: its first frame after the hello has
+// been taken.
 func (l *linked) settled() {
 	l.ready = true
 	if p := l.p; p.link == l {
@@ -148,7 +155,8 @@ func (l *linked) settled() {
 	}
 }
 
-// adopt makes the page offer what its way in use has offered. Usually that is what it offers already.
+// adopt makes the page offer what its way in use has offered. Usually that is what it offers
+// already.
 func (p *Page) adopt(l *linked) {
 	offers, tools := l.offers, l.tools
 	if l.offers, l.tools = nil, nil; offers == nil {
@@ -182,8 +190,8 @@ func (p *Page) register(r bridge.Resource) error {
 	return nil
 }
 
-// read asks the page for contents. If the way in use ends before the answer, the next one is asked: reads have no
-// effects.
+// read asks the page for contents. If the way in use ends before the answer, the next one is asked:
+// reads have no effects.
 func (p *Page) read(key, uri, params string, done func(reply)) (end func()) {
 	l := p.link
 	now := func() {}

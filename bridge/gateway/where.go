@@ -6,7 +6,8 @@ import (
 
 // BrowserOf is the everyday name of the browser that sends a User-Agent; "" if unknown.
 func BrowserOf(userAgent string) string {
-	for _, of := range [...][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"HeadlessChrome/", "headless Chrome"},
+	for _, of := range [...][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"},
+		{"HeadlessChrome/", "headless Chrome"},
 		{"Chrome/", "Chrome"}, {"Firefox/", "Firefox"}, {"Safari/", "Safari"}} {
 		if strings.Contains(userAgent, of[0]) {
 			return of[1]

@@ -28,28 +28,28 @@ type Peer struct {
 	now  bridge.Time // the latest that a caller has given; never goes back
 
 	// What the next Take gives. out has calls for the page, a JSON array without its end; it is
-	// empty if there are none. urgent means that one of them cannot wait; owes, that the page's last
-	// message is not acknowledged, since the time since. Take empties all of it.
+	// empty if there are none. urgent means that one of them cannot wait; owes, that the page's
+	// last message is not acknowledged, since the time since. Take empties all of it.
 	out    wire.Text
 	urgent bool
 	owes   bool
 	since  bridge.Time
 
 	reports []string // sentences to the page's developer, each once; at most maxReports
-	// resources are those that the core has taken, with the bytes of their descriptors; bytes is the
-	// sum. Neither is ever above the limits.
+	// resources are those that the core has taken, with the bytes of their descriptors; bytes is
+	// the sum. Neither is ever above the limits.
 	resources map[string]int
 	bytes     int
 
 	// asked are the calls between ask and their end. Of these, running counts those that the page
-	// has and has not answered, at most limit.Asked, and waiting has the ones that are not sent yet,
-	// in order; it may also have some that have ended.
+	// has and has not answered, at most limit.Asked, and waiting has the ones that are not sent
+	// yet, in order; it may also have some that have ended.
 	asked   map[uint32]*ask
 	lastAsk uint32
 	running int
 	waiting []*ask
-	// crossed are the last calls that ended without an answer, which may be on its way: it costs the
-	// page nothing, once. ended counts them, and is where the next one goes.
+	// crossed are the last calls that ended without an answer, which may be on its way: it costs
+	// the page nothing, once. ended counts them, and is where the next one goes.
 	crossed [64]uint32
 	ended   int
 }

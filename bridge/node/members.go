@@ -153,9 +153,10 @@ func (a *members) takeOtherVersion(m *message) {
 	}
 	a.mu.Unlock()
 	if begins {
-		a.o.Log.Warn("a node of another version is on the bus: it shares nothing with this one, and "+
-			"the younger of the two is not ready. Update the older nodes, or give the younger another "+
-			"--space",
+		a.o.Log.Warn(
+			"a node of another version is on the bus: it shares nothing with this one, and "+
+				"the younger of the two is not ready. Update the older nodes, or give the younger another "+
+				"--space",
 			"node", id, "version", m.from, "ours", version)
 	}
 }
@@ -177,8 +178,9 @@ func (a *members) giveUp(late time.Duration) (dead []string) {
 	a.warned = a.warned || alone
 	a.mu.Unlock()
 	if alone {
-		a.o.Log.Warn("no other node has been heard: is one at an address of --join, with the same " +
-			"secret?")
+		a.o.Log.Warn(
+			"no other node has been heard: is one at an address of --join, with the same " +
+				"secret?")
 	}
 	return dead
 }

@@ -101,9 +101,10 @@ func CheckURL(text string, insecure bool) error {
 		strings.Trim(u.Path, "/") != "":
 		return fmt.Errorf("%.100q is no URL of a node: it is like https://10.0.0.7:8443", text)
 	case u.Scheme == "http" && !insecure && !weborigin.IsLoopback(text):
-		return fmt.Errorf("at %.100q other nodes would pass tokens on without TLS: use https, with "+
-			"--tls-cert and --tls-key, or say --insecure-http if nobody else is on the network between "+
-			"nodes", text)
+		return fmt.Errorf(
+			"at %.100q other nodes would pass tokens on without TLS: use https, with "+
+				"--tls-cert and --tls-key, or say --insecure-http if nobody else is on the network between "+
+				"nodes", text)
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ const closeTimeout = time.Second
 // Server by serve, which may be nil. The caller must call release after use; the gateway then stays
 // for Options.Idle. by is the agent's own user, "" for none: if by is not user, Options.OtherUsers
 // bounds its readers. It fails with ErrFull or ErrClosed.
-func (n *readers) Reader(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader,
+func (n *readers) Reader(by, user string, acts bool, serve func(*gateway.Gateway) Server) (
+	r *Reader,
 	release func(), err error) {
 	if by == user {
 		by = ""

@@ -18,8 +18,8 @@ type Entry struct {
 // Template reports whether the entry was registered by a template.
 func (e *Entry) Template() bool { return e.template.parts != nil }
 
-// A Registry holds the entries of one host. Create it with NewRegistry. Only Add, Remove and Replace
-// change it; it is not safe for concurrent use.
+// A Registry holds the entries of one host. Create it with NewRegistry. Only Add, Remove and
+// Replace change it; it is not safe for concurrent use.
 type Registry struct {
 	rule   Rule
 	max    int // entries; 0 or less is no bound
@@ -27,8 +27,8 @@ type Registry struct {
 
 	// seq is that of the newest entry ever: no two entries have the same.
 	seq uint64
-	// byURI and ordered have the same entries, ordered by seq. wide has the templates among them, by
-	// seq, so the first one that matches is the oldest.
+	// byURI and ordered have the same entries, ordered by seq. wide has the templates among them,
+	// by seq, so the first one that matches is the oldest.
 	byURI   map[string]*Entry
 	ordered []*Entry
 	wide    []*Entry

@@ -1,5 +1,6 @@
-// README's picture, ../story.gif, and ../story.png for those who want no motion: Chromium's screencast of demo 1, in
-// which a person types and selects, and the agent beside the page is told and reads.
+// README's picture, ../story.gif, and ../story.png for those who want no motion: Chromium's
+// screencast of demo 1, in which a person types and selects, and the agent beside the page is told
+// and reads.
 //
 //   node picture.mjs CHROMIUM    after make build; make pictures does so
 import { mkdir } from "node:fs/promises";

@@ -177,7 +177,8 @@ func (s *story) agent(user string) *agent {
 	}
 	a.ClientSession = step.Must(client.Connect(s.ctx,
 		&mcp.StreamableClientTransport{Endpoint: s.public + "/mcp",
-			HTTPClient: &http.Client{Transport: bearer(s.login.Token(user, "pages:read pages:act"))}},
+			HTTPClient: &http.Client{Transport: bearer(
+				s.login.Token(user, "pages:read pages:act"))}},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}))
 	return a
 }

@@ -116,7 +116,8 @@ func minifyAll(root, dist string) error {
 		wg.Go(func() {
 			file := filepath.Join(dist, name)
 			args := []string{filepath.Join(root, "js/node_modules/terser/bin/terser"), file,
-				"--compress", "passes=2", "--mangle", "--ecma", "2022", "--source-map", "content='" + file + ".map'",
+				"--compress", "passes=2", "--mangle", "--ecma", "2022", "--source-map",
+				"content='" + file + ".map'",
 				"--output", file}
 			for _, s := range bundled {
 				if s.out == name && s.format == api.FormatESModule {
@@ -159,7 +160,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 		options.Banner = map[string]string{"js": clientDirective}
 		fallthrough
 	case "store.js", "store.cjs", "elements.cjs":
-		neighbour(module, "pagewire") // by the package's name: its exports give servers another file
+		// by the package's name: its exports give servers another file
+		neighbour(module, "pagewire")
 		// The page's own bundler must replace it, so esbuild must not.
 		options.Define["process.env.NODE_ENV"] = "process.env.NODE_ENV"
 	case "vite.client.js", "vue.js", "vue.cjs":
@@ -281,10 +283,11 @@ func shared(root string) api.BuildOptions {
 	return api.BuildOptions{
 		Define: map[string]string{"PAGEWIRE_VERSION": strconv.Quote(version),
 			"PAGEWIRE_BUNDLED": "false"},
-		AbsWorkingDir:     root,
-		Bundle:            true,
-		Write:             true,
-		Target:            api.ES2022, // keeps private members and class fields; every engine with WebMCP has them
+		AbsWorkingDir: root,
+		Bundle:        true,
+		Write:         true,
+		// keeps private members and class fields; every engine with WebMCP has them
+		Target:            api.ES2022,
 		MinifyWhitespace:  true,
 		MinifyIdentifiers: true,
 		MinifySyntax:      true,

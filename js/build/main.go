@@ -52,7 +52,8 @@ func main() {
 		"compile the core by `go` or tinygo; without it by TinyGo where it is installed")
 	tinygo := flag.Bool("install-tinygo", false,
 		"install TinyGo below the user's cache directory, and build nothing")
-	size := flag.Bool("size", false, "print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
+	size := flag.Bool("size", false,
+		"print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
 	flag.StringVar(&stamped, "version", "",
 		"stamp this version on everything, instead of the one in js/package.json")
 	flag.Parse()
@@ -84,7 +85,8 @@ func do(root, core string, size bool) error {
 	}
 	err = build(root, tc)
 	if err == nil && core == "" && !tc.tiny {
-		fmt.Printf("build: without TinyGo %s the core is 14 times as large as what ships; make tinygo installs it (750 MB)\n",
+		fmt.Printf(
+			"build: without TinyGo %s the core is 14 times as large as what ships; make tinygo installs it (750 MB)\n",
 			tinyGoVersion)
 	}
 	return err

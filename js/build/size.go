@@ -33,9 +33,10 @@ var artefacts = []artefact{
 	{"pagewire.wasm", 46_000},
 	{"pagewire.elements.js", 0}, {"store.js", 0}, {"react.js", 0}, {"vue.js", 0},
 	{"views.js", 9_000}, {"view.js", 0},
-	{"pagewire.shown.js", 12_200},  // in pages that an agent watches
-	{"pagewire.pick.js", 3_000},    // in pages where a person points at a part
-	{"extension/shown.js", 13_400}, // the same reader, and its port to the worker; no page downloads it
+	{"pagewire.shown.js", 12_200}, // in pages that an agent watches
+	{"pagewire.pick.js", 3_000},   // in pages where a person points at a part
+	// the same reader, and its port to the worker; no page downloads it
+	{"extension/shown.js", 13_400},
 }
 
 // A weight has the sizes of an artefact, in bytes.
@@ -78,7 +79,8 @@ func printWeights(w io.Writer, weights []weight) error {
 		}
 		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t  %s\n", a.Raw, a.Gzip, a.Brotli, budget, a.Name)
 		if a.Budget > 0 && a.Brotli > a.Budget {
-			heavy = append(heavy, fmt.Sprintf("%s weighs %d bytes brotli, %d above its budget of %d", a.Name, a.Brotli,
+			heavy = append(heavy, fmt.Sprintf(
+				"%s weighs %d bytes brotli, %d above its budget of %d", a.Name, a.Brotli,
 				a.Brotli-a.Budget, a.Budget))
 		}
 	}

@@ -35,7 +35,8 @@ func findToolchain(name string) (toolchain, error) {
 	case path != "":
 		return tinyGo(path), nil
 	case name == "tinygo":
-		return toolchain{}, fmt.Errorf("TinyGo %s is wanted, and is not installed: make tinygo installs it", tinyGoVersion)
+		return toolchain{}, fmt.Errorf(
+			"TinyGo %s is wanted, and is not installed: make tinygo installs it", tinyGoVersion)
 	default:
 		return findGo(), nil
 	}

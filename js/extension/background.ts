@@ -79,8 +79,8 @@ const picking = new Picking((pending) => {
 });
 
 /**
- * `local` has the secret and the allowed origins. By default content scripts can read it, and so can a page that has
- * taken over its process. This forbids it; Firefox has no way to do so.
+ * `local` has the secret and the allowed origins. By default content scripts can read it, and so
+ * can a page that has taken over its process. This forbids it; Firefox has no way to do so.
  */
 const restricted = chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
 /** Keeps the native host's secret for the WebSocket, in case the host is removed. */

@@ -1,6 +1,6 @@
-// `pagewire inspect` opens this page with a ticket, which the page exchanges, once, for a session. The session belongs
-// to this tab, and survives a reload. The feed's first message has it: a cookie would go to every
-// port of this machine, and an address would end up in a history or a log.
+// `pagewire inspect` opens this page with a ticket, which the page exchanges, once, for a session.
+// The session belongs to this tab, and survives a reload. The feed's first message has it: a cookie
+// would go to every port of this machine, and an address would end up in a history or a log.
 
 const key = "pagewire:session";
 

@@ -5,10 +5,10 @@
  * What travels: calls that carry only strings, numbers and booleans, so that the same link is a
  * direct call (core on the page), a pair of postMessage queues (core in a worker) or text frames
  * (core elsewhere). Both sides see calls in the order in which they were made. No call returns
- * anything, and none throws. Answers: the page answers every
- * `read` and `callTool` with one `complete`, unless `end` for that call came first; nothing else is answered. On close:
- * after `stop` or `dead` a core makes no further call and ignores those made to it; the page may
- * start another.
+ * anything, and none throws. Answers: the page answers every `read` and `callTool` with one
+ * `complete`, unless `end` for that call came first; nothing else is answered. On close: after
+ * `stop` or `dead` a core makes no further call and ignores those made to it; the page may start
+ * another.
  *
  * It never carries an object of the page, and contents only to a core that `carries` them. For
  * other cores the page layer keeps the contents from `complete` until `end`, and puts them into the

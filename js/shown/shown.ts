@@ -28,9 +28,9 @@ export interface View {
 
 export interface Shown {
   /**
-   * `changed` is called when a watched text is another one, at most twice a second: for the whole page when more has
-   * changed than clocks and the like, otherwise once a minute; for a part always. Throws if one of
-   * the part's selectors is none.
+   * `changed` is called when a watched text is another one, at most twice a second: for the whole
+   * page when more has changed than clocks and the like, otherwise once a minute; for a part
+   * always. Throws if one of the part's selectors is none.
    */
   view(changed: () => void, part?: Part): View;
   /** Ends all watches, and the observer of `type`. */

@@ -40,7 +40,9 @@ interface Transport extends TransportLike {
 
 function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions): Views {
   const view = new View(server, options.reads === "shared");
-  /** Lets the View look at the messages in both directions, once the bridge has set its handlers. */
+  /**
+   * Lets the View look at the messages in both directions, once the bridge has set its handlers.
+   */
   const tap = (transport: Transport): void => {
     const { onmessage, onclose } = transport;
     const send = transport.send.bind(transport);

@@ -73,7 +73,8 @@ func writeAssets(cmd *cobra.Command, dir string, force bool) error {
 		err := eachAsset(func(name string, _ []byte) error {
 			path := filepath.Join(dir, name)
 			if _, err := os.Lstat(path); err == nil {
-				return cli.Hint(fmt.Errorf("%s is there already", path), "nothing was written; --force overwrites")
+				return cli.Hint(fmt.Errorf("%s is there already", path),
+					"nothing was written; --force overwrites")
 			} else if !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

@@ -54,7 +54,8 @@ func changesCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case text == "":
-				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: no open page has changed since the agent last looked")
+				fmt.Fprintln(cmd.ErrOrStderr(),
+					"pagewire: no open page has changed since the agent last looked")
 				return nil
 			}
 			_, err = fmt.Fprintln(cli.Visible(cmd.OutOrStdout()), text)
@@ -63,12 +64,15 @@ func changesCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+strings.Join(gateway.HookPrograms, ", "))
-	f.StringArrayVar(&c.Inline, "inline", nil, "include contents of pages of this `origin` (https://*.example.com "+
-		"for all subdomains); may be repeated")
+	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+
+		strings.Join(gateway.HookPrograms, ", "))
+	f.StringArrayVar(&c.Inline, "inline", nil,
+		"include contents of pages of this `origin` (https://*.example.com "+
+			"for all subdomains); may be repeated")
 	f.StringArrayVar(&c.URIs, "uri", nil, "include contents of this `URI`; may be repeated")
-	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and print nothing: for a hook of a "+
-		"conversation that was cleared or compacted")
+	f.BoolVar(&c.Forget, "forget", false,
+		"forget what the agent has seen, and print nothing: for a hook of a "+
+			"conversation that was cleared or compacted")
 	f.StringVar(&c.Session, "session", "",
 		"the program's `name` for the conversation, for a hook whose input has none")
 	c.hub.add(cmd)
@@ -121,7 +125,8 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	fmt.Fprintln(cli.Visible(out), gateway.HookOutput(c.program, given.Event, text))
 }
 
-// isHook reports whether a command line is a program's hook. After status 2 of a hook, some programs drop the prompt.
+// isHook reports whether a command line is a program's hook. After status 2 of a hook, some
+// programs drop the prompt.
 func isHook(args []string) bool {
 	if len(args) == 0 || args[0] != "changes" {
 		return false

@@ -47,14 +47,16 @@ func lsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				list = append(list, listed{r.URI, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta), false})
+				list = append(list,
+					listed{r.URI, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta), false})
 			}
 			for r, err := range session.ResourceTemplates(cmd.Context(), nil) {
 				if err != nil {
 					return err
 				}
-				list = append(list, listed{r.URITemplate, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta),
-					true})
+				list = append(list,
+					listed{r.URITemplate, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta),
+						true})
 			}
 			if is, err := serve.AskTabs(cmd.Context(), h.addr, versionName()); err == nil {
 				for _, notice := range is.Notices {
@@ -80,7 +82,8 @@ func lsCommand() *cobra.Command {
 				if r.Title == "" {
 					r.Title = r.Name
 				}
-				fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", cli.Plain(r.URI), cli.Plain(kind), r.Tab, cli.Plain(r.Title))
+				fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", cli.Plain(r.URI), cli.Plain(kind), r.Tab,
+					cli.Plain(r.Title))
 			}
 			return table.Flush()
 		},
@@ -90,17 +93,20 @@ func lsCommand() *cobra.Command {
 	return cmd
 }
 
-// printTabs names the open tabs that offer agents nothing, if a person reads it at a terminal. Agents run commands
-// too, and get only the number.
+// printTabs names the open tabs that offer agents nothing, if a person reads it at a terminal.
+// Agents run commands too, and get only the number.
 func printTabs(to io.Writer, terminal bool, tabs []serve.Tab) {
 	if len(tabs) > 0 && !terminal {
-		fmt.Fprintf(to, "pagewire: open tabs that offer agents nothing: %d; on a terminal this says which\n", len(tabs))
+		fmt.Fprintf(to,
+			"pagewire: open tabs that offer agents nothing: %d; on a terminal this says which\n",
+			len(tabs))
 		return
 	}
 	for i, tab := range tabs {
 		if i == 0 {
-			fmt.Fprintln(to, "pagewire: these open tabs offer agents nothing; the popup of the extension, "+
-				"or pagewire serve --shown ORIGIN, lets agents read what the pages of a site show:")
+			fmt.Fprintln(to,
+				"pagewire: these open tabs offer agents nothing; the popup of the extension, "+
+					"or pagewire serve --shown ORIGIN, lets agents read what the pages of a site show:")
 		}
 		fmt.Fprintf(to, "  %s  %s\n", cli.Plain(tab.URL), cli.Plain(tab.Title))
 	}
@@ -136,17 +142,20 @@ func readCommand() *cobra.Command {
 				return resourceError(args[0], err)
 			}
 			if asJSON {
-				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()), cli.JSON(map[string]any{"contents": r.Contents}))
+				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()),
+					cli.JSON(map[string]any{"contents": r.Contents}))
 				return err
 			}
 			content, binary := joined(r.Contents)
 			if output != "" {
 				return writeNew(output, content, force)
 			}
-			return show(cmd.OutOrStdout(), cli.IsTerminal(cmd.OutOrStdout()), args[0], content, binary)
+			return show(cmd.OutOrStdout(), cli.IsTerminal(cmd.OutOrStdout()), args[0], content,
+				binary)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the contents as MCP has them, in one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false,
+		"print the contents as MCP has them, in one line of JSON")
 	cmd.Flags().StringVar(&output, "output", "", "write to this `file`")
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	h.add(cmd)
@@ -165,11 +174,13 @@ func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 	return content, binary
 }
 
-// show prints contents: unchanged into a pipe or file, and without control characters on a terminal.
+// show prints contents: unchanged into a pipe or file, and without control characters on a
+// terminal.
 func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) error {
 	switch {
 	case terminal && binary:
-		return cli.Hint(fmt.Errorf("%s is no text (%s bytes)", cli.Plain(uri), grouped(len(content))),
+		return cli.Hint(fmt.Errorf("%s is no text (%s bytes)", cli.Plain(uri),
+			grouped(len(content))),
 			"--output FILE writes it to a file")
 	case terminal:
 		content = []byte(cli.Harmless(string(content)))
@@ -189,7 +200,8 @@ func writeNew(path string, content []byte, force bool) error {
 	}
 	f, err := os.OpenFile(path, flags, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return cli.Hint(fmt.Errorf("%s is there already", path), "nothing was written; --force overwrites")
+		return cli.Hint(fmt.Errorf("%s is there already", path),
+			"nothing was written; --force overwrites")
 	}
 	if err != nil {
 		return err

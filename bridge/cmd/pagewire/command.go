@@ -11,7 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
-// version is set by the build, from js/package.json. go install leaves it empty: then the module's version counts.
+// version is set by the build, from js/package.json. go install leaves it empty: then the module's
+// version counts.
 var version string
 
 func versionName() string { return cli.Version(version) }
@@ -49,8 +50,8 @@ func arguments(name string, least, most int) cobra.PositionalArgs {
 	}
 }
 
-// help replaces cobra's help: it has groups, and the example comes last. It avoids text/template, with which the linker
-// keeps every exported method: 2.5 MB.
+// help replaces cobra's help: it has groups, and the example comes last. It avoids text/template,
+// with which the linker keeps every exported method: 2.5 MB.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	about := cmd.Long

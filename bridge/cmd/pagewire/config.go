@@ -54,14 +54,19 @@ func configCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&c.write, "write", false, "put the entry into the client's file, and print the path")
-	flags.BoolVar(&c.live, "live", false, "write the entry and the hooks or the plugin, and print the paths")
-	flags.StringArrayVar(&c.Inline, "inline", nil, "with --live: include contents of this `origin`; may be repeated")
-	flags.BoolVar(&c.remove, "remove", false, "take out the entry and the hooks or the plugin; with --skill the skills")
+	flags.BoolVar(&c.write, "write", false,
+		"put the entry into the client's file, and print the path")
+	flags.BoolVar(&c.live, "live", false,
+		"write the entry and the hooks or the plugin, and print the paths")
+	flags.StringArrayVar(&c.Inline, "inline", nil,
+		"with --live: include contents of this `origin`; may be repeated")
+	flags.BoolVar(&c.remove, "remove", false,
+		"take out the entry and the hooks or the plugin; with --skill the skills")
 	flags.BoolVar(&c.link, "link", false, "print a link that installs the entry: for "+
 		strings.Join(clientNames(clientconfig.Client.HasLink), " and "))
-	flags.BoolVar(&c.skill, "skill", false, "write Pagewire's skills where the client's models find them: for "+
-		strings.Join(clientNames(clientconfig.Client.HasSkills), ", "))
+	flags.BoolVar(&c.skill, "skill", false,
+		"write Pagewire's skills where the client's models find them: for "+
+			strings.Join(clientNames(clientconfig.Client.HasSkills), ", "))
 	flags.BoolVar(&c.Force, "force", false, "replace or remove a different entry of the same name")
 	flags.StringVar(&c.http, "http", "",
 		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+serve.DefaultHub+")")
@@ -70,8 +75,10 @@ func configCommand() *cobra.Command {
 	flags.Lookup("http").NoOptDefVal = serve.DefaultHub
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) && serveInto(new(serveFlags)).Flags().Lookup(unknown.GetSpecifiedName()) != nil {
-			err = fmt.Errorf("--%s is a flag of serve: put it behind --, as in pagewire config CLIENT -- --%[1]s",
+		if errors.As(err, &unknown) &&
+			serveInto(new(serveFlags)).Flags().Lookup(unknown.GetSpecifiedName()) != nil {
+			err = fmt.Errorf(
+				"--%s is a flag of serve: put it behind --, as in pagewire config CLIENT -- --%[1]s",
 				unknown.GetSpecifiedName())
 		}
 		return usageError{cmd, err}
@@ -97,9 +104,11 @@ func oneOf(names []string) string {
 }
 
 func (c *configuration) check(name string) error {
-	i := slices.IndexFunc(clientconfig.Clients, func(c clientconfig.Client) bool { return c.Name == name })
+	i := slices.IndexFunc(clientconfig.Clients,
+		func(c clientconfig.Client) bool { return c.Name == name })
 	if i < 0 {
-		return fmt.Errorf("unknown client %q: want one of %s", name, strings.Join(clientNames(anyClient), ", "))
+		return fmt.Errorf("unknown client %q: want one of %s", name,
+			strings.Join(clientNames(anyClient), ", "))
 	}
 	c.Client = clientconfig.Clients[i]
 	switch {
@@ -107,18 +116,21 @@ func (c *configuration) check(name string) error {
 		return fmt.Errorf("%s has no known place for skills: --skill is for %s", c.Client.Title,
 			strings.Join(clientNames(clientconfig.Client.HasSkills), ", "))
 	case c.skill && (c.write || c.live || c.link || c.overHTTP || len(c.Serve) > 0):
-		return errors.New("--skill writes the skills alone: leave the rest out, or run it once more without --skill")
+		return errors.New(
+			"--skill writes the skills alone: leave the rest out, or run it once more without --skill")
 	case c.remove && (c.write || c.link || c.overHTTP || len(c.Inline) > 0 || len(c.Serve) > 0):
 		return errors.New("--remove takes out what was written: leave the rest out")
 	case c.remove:
 		return nil
 	case c.link && (c.write || c.live || c.overHTTP):
-		return errors.New("--link prints a link, and a link holds no token: leave --write, --live and --http out")
+		return errors.New(
+			"--link prints a link, and a link holds no token: leave --write, --live and --http out")
 	case c.link && !c.Client.HasLink():
 		return fmt.Errorf("%s takes no link that is known: --link is for %s", c.Client.Title,
 			strings.Join(clientNames(clientconfig.Client.HasLink), " and "))
 	case c.live && !c.Client.IsLive():
-		return fmt.Errorf("%s has no known way to be told of changes: --live is for %s", c.Client.Title,
+		return fmt.Errorf("%s has no known way to be told of changes: --live is for %s",
+			c.Client.Title,
 			strings.Join(clientNames(clientconfig.Client.IsLive), ", "))
 	case len(c.Inline) > 0 && !c.live:
 		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")
@@ -131,9 +143,11 @@ func (c *configuration) check(name string) error {
 		case err != nil:
 			return err
 		case !c.Client.HasURL():
-			return fmt.Errorf("%s starts its servers and takes no address: leave --http out", c.Client.Title)
+			return fmt.Errorf("%s starts its servers and takes no address: leave --http out",
+				c.Client.Title)
 		case len(c.Serve) > 0:
-			return errors.New("flags of serve are for a server that the client starts: leave them or --http out")
+			return errors.New(
+				"flags of serve are for a server that the client starts: leave them or --http out")
 		}
 	}
 	o, err := parseServe(c.Serve)
@@ -228,7 +242,8 @@ func (c *configuration) pages() string {
 		"-- --launch or -- --chrome auto adds a browser"
 }
 
-// parseServe parses the flags of the server that a client will start, so that config reports their mistakes.
+// parseServe parses the flags of the server that a client will start, so that config reports their
+// mistakes.
 func parseServe(args []string) (*serveFlags, error) {
 	o := new(serveFlags)
 	cmd := serveInto(o)

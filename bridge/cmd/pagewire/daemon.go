@@ -28,11 +28,13 @@ func daemonCommand() *cobra.Command {
 			if o.LogFile, err = daemon.LogPath(addr); err == nil {
 				var file io.Writer
 				if file, err = daemon.OpenLog(o.LogFile); err == nil {
-					o.Log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: o.LogLevel}))
+					o.Log = slog.New(slog.NewTextHandler(file,
+						&slog.HandlerOptions{Level: o.LogLevel}))
 				}
 			}
 			if err == nil {
-				err = serve.Daemon(cmd.Context(), o, func() { daemon.SayStarted(cmd.OutOrStdout()) })
+				err = serve.Daemon(cmd.Context(), o,
+					func() { daemon.SayStarted(cmd.OutOrStdout()) })
 			}
 			if err != nil {
 				daemon.SayFailed(cmd.OutOrStdout(), err)

@@ -99,10 +99,12 @@ func doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	cmd.Flags().StringVar(&c.chrome, "chrome", "auto", "DevTools `URL` of the running browser, or auto")
+	cmd.Flags().StringVar(&c.chrome, "chrome", "auto",
+		"DevTools `URL` of the running browser, or auto")
 	c.add(cmd)
-	cmd.Flags().StringVar(&c.tokenFile, "token-file", "", "`file` of the token that agents on HTTP need (default in "+
-		"the user's configuration directory)")
+	cmd.Flags().StringVar(&c.tokenFile, "token-file", "",
+		"`file` of the token that agents on HTTP need (default in "+
+			"the user's configuration directory)")
 	return cmd
 }
 
@@ -189,7 +191,8 @@ func checkToken(_ context.Context, c checkup) finding {
 		return ok(path + " is made by the first serve")
 	}
 	if _, err := access.Token(path); err != nil {
-		return fail(err.Error(), "only you may read it: chmod 600 "+path+"; or remove it, and a new one is made")
+		return fail(err.Error(), "only you may read it: chmod 600 "+path+
+			"; or remove it, and a new one is made")
 	}
 	return ok(path)
 }
@@ -198,15 +201,18 @@ func checkDaemon(ctx context.Context, c checkup) finding {
 	s, err := serve.Ask(ctx, c.addr, versionName())
 	switch {
 	case errors.Is(err, daemon.ErrNone) && listening(ctx, c.addr):
-		return warn("no pagewire serve runs, and another program has "+c.addr+", where pages look for one", anotherPort)
+		return warn("no pagewire serve runs, and another program has "+c.addr+
+			", where pages look for one", anotherPort)
 	case errors.Is(err, daemon.ErrNone):
 		return ok("no pagewire serve runs, and " + c.addr + " is free")
 	case errors.Is(err, daemon.ErrSilent), errors.Is(err, context.DeadlineExceeded):
-		return fail(daemon.ErrSilent.Error(), "it is stopped, or hangs: another pagewire serve takes its place; if there is "+
-			"none, end it")
+		return fail(daemon.ErrSilent.Error(),
+			"it is stopped, or hangs: another pagewire serve takes its place; if there is "+
+				"none, end it")
 	case err != nil:
-		return fail(err.Error(), "until this is fixed, each pagewire serve works alone and does not see the pages "+
-			"of the others")
+		return fail(err.Error(),
+			"until this is fixed, each pagewire serve works alone and does not see the pages "+
+				"of the others")
 	}
 	says := fmt.Sprintf("%s runs, pages: %d, agents: %d", s.Version, s.Pages, s.Agents)
 	if s.Log != "" {
@@ -215,14 +221,18 @@ func checkDaemon(ctx context.Context, c checkup) finding {
 	faults := strings.Join(s.Notices, " ")
 	switch {
 	case s.Version != versionName():
-		return warn(says+", and this is "+versionName(), "restart the agents, so that all of them run one version")
+		return warn(says+", and this is "+versionName(),
+			"restart the agents, so that all of them run one version")
 	case s.Addr == "" && !listening(ctx, c.addr):
-		return warn(says+", and cannot listen on "+c.addr+", where pages look for it", "its log says why; until then "+
-			"pages come only by --chrome, --launch and the extension, unless every serve has another --hub 127.0.0.1:PORT")
+		return warn(says+", and cannot listen on "+c.addr+", where pages look for it",
+			"its log says why; until then "+
+				"pages come only by --chrome, --launch and the extension, unless every serve has another --hub 127.0.0.1:PORT")
 	case s.Addr == "":
-		return warn(says+", and another program has "+c.addr+", where pages look for it", anotherPort)
+		return warn(says+", and another program has "+c.addr+", where pages look for it",
+			anotherPort)
 	case faults != "":
-		return warn(says+", and tells agents: "+faults, "until this is fixed, agents do not see these pages")
+		return warn(says+", and tells agents: "+faults,
+			"until this is fixed, agents do not see these pages")
 	}
 	return ok(says + ", pages find it at " + s.Addr)
 }
@@ -249,7 +259,8 @@ func checkExtension(context.Context, checkup) finding {
 		case err != nil:
 			return fail(err.Error(), "mend that, and then: pagewire extension install")
 		case !ours:
-			return fail(h.File()+" does not name our extension", "pagewire extension install --force")
+			return fail(h.File()+" does not name our extension",
+				"pagewire extension install --force")
 		}
 		if info, err := os.Stat(program); err != nil || info.IsDir() {
 			return fail(fmt.Sprintf("%s names %s, which is not there", h.File(), program),
@@ -258,13 +269,15 @@ func checkExtension(context.Context, checkup) finding {
 		known = append(known, h.Browser)
 	}
 	if len(known) == 0 {
-		return warn("no browser knows the extension's native host: pages of the extension do not reach agents",
+		return warn(
+			"no browser knows the extension's native host: pages of the extension do not reach agents",
 			"pagewire extension install")
 	}
 	return ok(fmt.Sprintf("known to %q", known))
 }
 
-// programs returns a finding for each installed client. It says how a change of a page reaches the client's model.
+// programs returns a finding for each installed client. It says how a change of a page reaches the
+// client's model.
 func programs() (all []finding) {
 	p, err := clientconfig.Here()
 	if err != nil {
@@ -294,25 +307,31 @@ func findNotifier(c clientconfig.Client, is clientconfig.State, err error) findi
 	}
 	switch {
 	case err != nil:
-		return warn(err.Error(), "mend that: until then "+c.Title+" may not read its settings, and config refuses them")
+		return warn(err.Error(), "mend that: until then "+c.Title+
+			" may not read its settings, and config refuses them")
 	case !is.Entry && is.Live == 0:
-		return warn(c.Title+" does not know of pagewire", "if agents of it are to see pages: "+write)
+		return warn(c.Title+" does not know of pagewire",
+			"if agents of it are to see pages: "+write)
 	case !c.IsLive():
-		return ok(c.Title + ": results of tools say what has changed; nothing else is known that would")
+		return ok(c.Title +
+			": results of tools say what has changed; nothing else is known that would")
 	case !is.Entry:
 		return warn(c.Title+" has hooks or a plugin of pagewire, and no entry that starts it", live)
 	case is.Live == 0:
-		return warn(c.Title+": results of tools alone say what has changed", "to have it "+c.Says()+": "+live)
+		return warn(c.Title+": results of tools alone say what has changed",
+			"to have it "+c.Says()+": "+live)
 	case is.Live < is.Parts:
-		return warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", c.Title, is.Live, is.Parts), live)
+		return warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", c.Title,
+			is.Live, is.Parts), live)
 	}
 	return ok(c.Title + " is " + c.Says())
 }
 
 // checkPermission only informs: a browser does not publish the permissions of its user.
 func checkPermission(context.Context, checkup) finding {
-	return ok("a public page with data-gateway asks you once whether it may reach this machine (Local Network " +
-		"Access); pages of --chrome, --launch and the extension need not ask")
+	return ok(
+		"a public page with data-gateway asks you once whether it may reach this machine (Local Network " +
+			"Access); pages of --chrome, --launch and the extension need not ask")
 }
 
 func getJSON(ctx context.Context, url string, into any) error {

@@ -63,7 +63,8 @@ func extensionCommand() *cobra.Command {
 		Example: "  pagewire extension uninstall",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := forHosts(cmd, dir, func(h nativehost.Place) error { return h.Uninstall(cmd.Context()) })
+			err := forHosts(cmd, dir,
+				func(h nativehost.Place) error { return h.Uninstall(cmd.Context()) })
 			if err != nil || dir != "" {
 				return err // other browsers may go on
 			}
@@ -71,15 +72,16 @@ func extensionCommand() *cobra.Command {
 		},
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
-		c.Flags().StringVar(&dir, "user-data-dir", "", "only for the Chromium that runs with this `directory` of "+
-			"profiles")
+		c.Flags().StringVar(&dir, "user-data-dir", "",
+			"only for the Chromium that runs with this `directory` of "+
+				"profiles")
 	}
 	cmd.AddCommand(install, uninstall)
 	return cmd
 }
 
-// removeSecret removes the secret. It keeps a file with other content, which is not ours: the secret is in the token's
-// directory, and that can be any directory.
+// removeSecret removes the secret. It keeps a file with other content, which is not ours: the
+// secret is in the token's directory, and that can be any directory.
 func removeSecret(cmd *cobra.Command) error {
 	file, err := access.TokenFile()
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 type hubFlags struct{ addr string }
 
 func (h *hubFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&h.addr, "hub", serve.DefaultHub, "`address` with which the pagewire serve that runs was "+
-		"started")
+	cmd.Flags().StringVar(&h.addr, "hub", serve.DefaultHub,
+		"`address` with which the pagewire serve that runs was "+
+			"started")
 }
 
 // client returns a client for the daemon's HTTP server for processes of this user.
@@ -33,7 +34,8 @@ const startOne = "start one: pagewire serve --launch, or --chrome auto, in anoth
 
 // connect opens a session with the daemon. Its errors have hints.
 func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
-	conn, err := daemon.Dialer{Hub: h.addr}.Dial(ctx, daemon.Hello{Version: versionName(), As: daemon.AsCommand})
+	conn, err := daemon.Dialer{Hub: h.addr}.Dial(ctx,
+		daemon.Hello{Version: versionName(), As: daemon.AsCommand})
 	if errors.Is(err, daemon.ErrNone) {
 		return nil, cli.Hint(err, startOne)
 	} else if err != nil {
@@ -43,7 +45,8 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
 	// In this version of MCP a subscription is one request and lasts as long as the session.
 	lines := &mcp.IOTransport{Reader: conn.Messages(), Writer: conn}
-	session, err := client.Connect(ctx, lines, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	session, err := client.Connect(ctx, lines,
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		conn.Close()
 		return nil, err

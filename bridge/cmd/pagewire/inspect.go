@@ -45,7 +45,8 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	}
 	switch {
 	case is.Addr == "" && !listening(cmd.Context(), h.addr):
-		return cli.Hint(fmt.Errorf("the daemon cannot listen on %s, where the inspector would be", h.addr),
+		return cli.Hint(fmt.Errorf("the daemon cannot listen on %s, where the inspector would be",
+			h.addr),
 			"its log says why, and pagewire doctor what to do")
 	case is.Addr == "":
 		return cli.Hint(fmt.Errorf("another program has %s, where the inspector would be", h.addr),
@@ -77,7 +78,8 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	case err = <-opened:
 	case why := <-failed:
 		if why != nil {
-			fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
+			fmt.Fprintln(cmd.ErrOrStderr(),
+				"pagewire: open this file in a browser within a minute:")
 			fmt.Fprintln(cmd.OutOrStdout(), page)
 		}
 		err = <-opened
@@ -99,9 +101,10 @@ func writeTicket(dir, url string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Pagewire</title>\n<meta "+
-		"name=\"referrer\" content=\"no-referrer\">\n"+
-		"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(url))
+	_, err = fmt.Fprintf(f,
+		"<!doctype html>\n<meta charset=\"utf-8\">\n<title>Pagewire</title>\n<meta "+
+			"name=\"referrer\" content=\"no-referrer\">\n"+
+			"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(url))
 	if err = errors.Join(err, f.Close()); err != nil {
 		os.Remove(f.Name())
 		return "", err
@@ -109,8 +112,9 @@ func writeTicket(dir, url string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// startBrowser opens a file in the default browser. It fails if there is no screen or no browser, which often only the
-// opener finds out. It returns when the opener has ended; some openers end only with the browser.
+// startBrowser opens a file in the default browser. It fails if there is no screen or no browser,
+// which often only the opener finds out. It returns when the opener has ended; some openers end
+// only with the browser.
 func startBrowser(path string) error {
 	var args []string
 	switch {

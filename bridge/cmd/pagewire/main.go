@@ -127,7 +127,8 @@ var groups = []struct {
 		return []*cobra.Command{configCommand(), extensionCommand(), doctorCommand()}
 	}},
 	{"Look at open pages", func() []*cobra.Command {
-		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), pickCommand(), inspectCommand()}
+		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), pickCommand(),
+			inspectCommand()}
 	}},
 	{"Run by programs", func() []*cobra.Command {
 		return []*cobra.Command{serveInto(new(serveFlags)), changesCommand(), nodeCommand()}
@@ -178,7 +179,8 @@ func writeVersion(w io.Writer, asJSON bool) error {
 		Commit    string `json:"commit"`
 		Toolchain string `json:"toolchain"`
 		Core      string `json:"core"`
-	}{versionName(), "unknown", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH, assets.Core()}
+	}{versionName(), "unknown", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
+		assets.Core()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
 			switch {
@@ -193,7 +195,8 @@ func writeVersion(w io.Writer, asJSON bool) error {
 		_, err := io.WriteString(w, cli.IndentedJSON(is))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "pagewire %s\ncommit    %s\ntoolchain %s\ncore      %s\n", is.Version, is.Commit,
+	_, err := fmt.Fprintf(w, "pagewire %s\ncommit    %s\ntoolchain %s\ncore      %s\n", is.Version,
+		is.Commit,
 		is.Toolchain, is.Core)
 	return err
 }

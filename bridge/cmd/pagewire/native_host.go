@@ -18,14 +18,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/pages/extension"
 )
 
-// hubEnv names the environment variable that replaces --hub, since the browser chooses the arguments of a native host.
+// hubEnv names the environment variable that replaces --hub, since the browser chooses the
+// arguments of a native host.
 const hubEnv = "PAGEWIRE_HUB"
 
-// startedByBrowser reports whether a browser gave these arguments to a native host. They are the extension's origin,
-// and on Windows a window. From Firefox they are the manifest's file and the extension's id.
+// startedByBrowser reports whether a browser gave these arguments to a native host. They are the
+// extension's origin, and on Windows a window. From Firefox they are the manifest's file and the
+// extension's id.
 func startedByBrowser(args []string) bool {
 	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/" ||
-		len(args) == 2 && args[1] == extension.FirefoxID && filepath.Base(args[0]) == nativehost.FileName
+		len(args) == 2 && args[1] == extension.FirefoxID &&
+			filepath.Base(args[0]) == nativehost.FileName
 }
 
 // nativeHostCommand is hidden, since only browsers start it, and its messages are binary.
@@ -34,7 +37,8 @@ func nativeHostCommand() *cobra.Command {
 		Use:   "native-host",
 		Short: "Serve the pages of the browser extension (started by the browser)",
 		Long: "The browser starts this for the extension, and speaks with it on standard input and output. It\n" +
-			"passes the extension's pages to the daemon that runs. " + hubEnv + " and " + access.TokenFileEnv + " stand for the flags.",
+			"passes the extension's pages to the daemon that runs. " + hubEnv + " and " +
+			access.TokenFileEnv + " stand for the flags.",
 		Example: "  pagewire extension install",
 		Hidden:  true,
 		Args:    noArguments,
@@ -60,15 +64,20 @@ func runNativeHost(cmd *cobra.Command) error {
 	secret := ""
 	file, err := access.TokenFile()
 	if err == nil {
-		secret, err = extension.MakeSecret(file) // install has made it, unless an older version was installed
+		// install has made it, unless an older version was installed
+		secret, err = extension.MakeSecret(file)
 	}
 	if err != nil {
-		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)
+		log.Warn("the extension is told no secret, and cannot do without this process", "error",
+			err)
 	}
 	ctx, stop := agents.Orphaned(cmd.Context())
 	defer stop()
 	return extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{
-		Connect: func(ctx context.Context) (net.Conn, error) { return serve.Connect(ctx, addr, versionName()) },
+		Connect: func(ctx context.Context) (net.Conn,
+			error) {
+			return serve.Connect(ctx, addr, versionName())
+		},
 		Wait:    func(ctx context.Context) error { return daemon.Wait(ctx, addr) },
 		Version: versionName(), Secret: secret, Log: log,
 	})

@@ -13,14 +13,16 @@ import (
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
-// nodeProgram is a separate program, since its NATS server would take 1.8 MB of memory in each agent's process.
+// nodeProgram is a separate program, since its NATS server would take 1.8 MB of memory in each
+// agent's process.
 const nodeProgram = "pagewire-node"
 
 func nodeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "node",
 		Short: "Serve a service's open pages to its own agents, on several machines",
-		Long: "Runs " + nodeProgram + ", the program beside this one. A node is one process of a fleet: the\n" +
+		Long: "Runs " + nodeProgram +
+			", the program beside this one. A node is one process of a fleet: the\n" +
 			"pages of a service connect to it, and so do the agents of the service, over HTTP. All arguments are\n" +
 			"passed on to it.",
 		Example:            "  pagewire node --help",
@@ -28,7 +30,8 @@ func nodeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			program, err := besideThis(nodeProgram)
 			if err != nil {
-				return cli.Hint(err, "install it: go install github.com/pagewire/pagewire/bridge/cmd/"+nodeProgram)
+				return cli.Hint(err,
+					"install it: go install github.com/pagewire/pagewire/bridge/cmd/"+nodeProgram)
 			}
 			return replaceBy(cmd, program, args)
 		},

@@ -34,7 +34,8 @@ func pickCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if !parts.IsName(name) {
-				return usageError{cmd, fmt.Errorf("%q: want a name of 1 to 64 letters, digits, - and _", name)}
+				return usageError{cmd,
+					fmt.Errorf("%q: want a name of 1 to 64 letters, digits, - and _", name)}
 			}
 			if _, err := parts.Read(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
@@ -52,13 +53,16 @@ func pickCommand() *cobra.Command {
 			case err != nil:
 				return err
 			}
-			fmt.Fprintf(out, "pagewire: %s of %s is found by %s\npagewire: agents will read these %d bytes:\n", name,
+			fmt.Fprintf(out,
+				"pagewire: %s of %s is found by %s\npagewire: agents will read these %d bytes:\n",
+				name,
 				picked.Origin, cli.CompactJSON(picked.Rule), len(picked.Text))
 			fmt.Fprintln(cli.Visible(cmd.OutOrStdout()), strings.TrimSuffix(picked.Text, "\n"))
 			if !yes {
 				fmt.Fprintf(out, "pagewire: add it to %s? [y/N] ", file)
 				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-				if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+				if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" &&
+					answer != "yes" {
 					return fmt.Errorf("nothing was added to %s", file)
 				}
 			}

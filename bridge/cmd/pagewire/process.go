@@ -9,23 +9,25 @@ import (
 
 // What a process does for as long as it serves.
 
-// surviveClosedOutput makes a write to a closed output an error that does not end the process. A killed agent closes
-// the output, and then this process must still end its children. It does not ignore SIGPIPE: children would inherit
-// that.
+// surviveClosedOutput makes a write to a closed output an error that does not end the process. A
+// killed agent closes the output, and then this process must still end its children. It does not
+// ignore SIGPIPE: children would inherit that.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// softMemory is the size above which garbage is collected before the heap has grown by collectAt. Pages may send 17 MB
-// at once, and the buffers would otherwise take three times that. GOMEMLIMIT overrides it.
+// softMemory is the size above which garbage is collected before the heap has grown by collectAt.
+// Pages may send 17 MB at once, and the buffers would otherwise take three times that. GOMEMLIMIT
+// overrides it.
 //
 // Why a soft limit of 48 MiB for memory? With it, agents' reads of 15 MB take the gateway to 82 MB;
 // without it, reads of 17 MB took 131. Ordinary use never reaches it: collections per second are
 // the same.
 const softMemory = 48 << 20
 
-// collectAt is the growth of the heap, in percent, after which garbage is collected. A daemon has about 2 MB alive.
-// With 10 tabs it takes 21.2 MB at Go's 100, and 19.1 MB at 50, with equally fast reads. GOGC overrides it.
+// collectAt is the growth of the heap, in percent, after which garbage is collected. A daemon has
+// about 2 MB alive. With 10 tabs it takes 21.2 MB at Go's 100, and 19.1 MB at 50, with equally fast
+// reads. GOGC overrides it.
 const collectAt = 50
 
 func boundGarbage() {

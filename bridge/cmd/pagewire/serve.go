@@ -72,8 +72,9 @@ func serveInto(o *serveFlags) *cobra.Command {
 			o.Flags.Debug = level == "debug"
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && cli.IsTerminal(o.In) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
-					"agent's configuration: pagewire config\n")
+				fmt.Fprintf(cmd.ErrOrStderr(),
+					"pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
+						"agent's configuration: pagewire config\n")
 			}
 			if f, ok := o.In.(*os.File); ok {
 				o.In = pollable(f, os.Stdout, os.Stderr)
@@ -87,52 +88,70 @@ func serveInto(o *serveFlags) *cobra.Command {
 			case errors.Is(err, context.Canceled) && cmd.Context().Err() != nil:
 				return nil // a signal ended it
 			case errors.Is(err, serve.ErrUsage):
-				return usageError{cmd, errors.New(strings.TrimPrefix(err.Error(), serve.ErrUsage.Error()+": "))}
+				return usageError{cmd,
+					errors.New(strings.TrimPrefix(err.Error(), serve.ErrUsage.Error()+": "))}
 			}
 			return err
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; off by "+
-		"default where --http or --node is given")
-	f.StringVar(&o.Flags.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
+	f.BoolVar(&o.Stdio, "stdio", true,
+		"serve one agent on standard input and output, and end with it; off by "+
+			"default where --http or --node is given")
+	f.StringVar(&o.Flags.Chrome, "chrome", "",
+		"attach to a running browser: its DevTools `URL`, or auto")
 	f.BoolVar(&o.launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.headless, "headless", false, "launch it without a window")
-	f.StringArrayVar(&o.browser.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
-	f.StringVar(&o.browser.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at "+
-		"this TCP `port`; 0 picks one")
-	f.BoolVar(&o.Flags.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
-	f.StringVar(&o.Flags.Name, "name", "", "call the profile of that browser by this `name`, in lists and in --only")
-	f.StringArrayVar(&o.Flags.AllowOrigins, "allow-origin", nil, "show this agent pages of this machine and of this "+
-		"`origin` (https://*.example.com for all subdomains), which may connect by themselves, and whose scripts may "+
-		"use /mcp, with the token; may be repeated")
-	f.StringArrayVar(&o.Flags.DenyOrigins, "deny-origin", nil, "hide pages of this `origin` from this agent; may be "+
-		"repeated")
-	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil, "show this agent pages of this `origin` alone, or with "+
-		"profile=NAME of this profile; may be repeated")
-	f.StringArrayVar(&o.Flags.Shown, "shown", nil, "show this agent also what pages of this `origin` show, line by "+
-		"line, without their help, in browsers of --chrome and --launch; with --launch the origins of --open are "+
-		"shown there anyway, and with --node those of --node-origin go there, too; may be repeated")
-	f.StringVar(&o.parts, "parts", "", "offer this agent also parts of what these pages show, by the rules "+
-		"in this `file`: the text of an element, the rows of a table, the values of a form")
-	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "`address` on this machine where pages find the daemon; processes "+
-		"with different addresses share nothing")
+	f.StringArrayVar(&o.browser.Open, "open", nil,
+		"open this `URL` in the launched browser; may be repeated")
+	f.StringVar(&o.browser.DebugPort, "debug-port", "",
+		"let every process of this machine control the launched browser at "+
+			"this TCP `port`; 0 picks one")
+	f.BoolVar(&o.Flags.Inject, "inject", false,
+		"add the page layer to pages of that browser that lack it")
+	f.StringVar(&o.Flags.Name, "name", "",
+		"call the profile of that browser by this `name`, in lists and in --only")
+	f.StringArrayVar(&o.Flags.AllowOrigins, "allow-origin", nil,
+		"show this agent pages of this machine and of this "+
+			"`origin` (https://*.example.com for all subdomains), which may connect by themselves, and whose scripts may "+
+			"use /mcp, with the token; may be repeated")
+	f.StringArrayVar(&o.Flags.DenyOrigins, "deny-origin", nil,
+		"hide pages of this `origin` from this agent; may be "+
+			"repeated")
+	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil,
+		"show this agent pages of this `origin` alone, or with "+
+			"profile=NAME of this profile; may be repeated")
+	f.StringArrayVar(&o.Flags.Shown, "shown", nil,
+		"show this agent also what pages of this `origin` show, line by "+
+			"line, without their help, in browsers of --chrome and --launch; with --launch the origins of --open are "+
+			"shown there anyway, and with --node those of --node-origin go there, too; may be repeated")
+	f.StringVar(&o.parts, "parts", "",
+		"offer this agent also parts of what these pages show, by the rules "+
+			"in this `file`: the text of an element, the rows of a table, the values of a form")
+	f.StringVar(&o.Hub, "hub", serve.DefaultHub,
+		"`address` on this machine where pages find the daemon; processes "+
+			"with different addresses share nothing")
 	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
 		"`what` results of tools say about changes since the agent looked: off, names, inline")
-	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false, "show this agent also the tools that pages have for "+
-		"their developers")
+	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false,
+		"show this agent also the tools that pages have for "+
+			"their developers")
 	f.BoolVar(&o.Flags.NoSubscriptions, "no-subscriptions", false,
 		"offer this agent no subscriptions to resources: it gets method not found")
-	f.BoolVar(&o.Flags.Front, "front", false, "show this agent which tab is in front, at pagewire://front")
+	f.BoolVar(&o.Flags.Front, "front", false,
+		"show this agent which tab is in front, at pagewire://front")
 	httpFlags(cmd, o)
 	nodeFlags(cmd, o)
-	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
-		"configuration directory)")
-	f.StringVar(&level, "log-level", "", "log to standard error from this `level` on: debug, info, warn, error "+
-		"(default warn, or info with --http); with debug the daemon's log has as much")
+	f.StringVar(&o.TokenFile, "token-file", "",
+		"`file` of the token for agents on HTTP (default in the user's "+
+			"configuration directory)")
+	f.StringVar(&level, "log-level", "",
+		"log to standard error from this `level` on: debug, info, warn, error "+
+			"(default warn, or info with --http); with debug the daemon's log has as much")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
-	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
+	f.BoolVar(&o.AnyScheme, "any-scheme", false,
+		"admit URIs at no web origin, for conformance suites")
 	_ = f.MarkHidden("any-scheme") // it fails for unknown flags
 	return cmd
 }
@@ -140,19 +159,25 @@ func serveInto(o *serveFlags) *cobra.Command {
 // httpFlags adds the flags about the ports.
 func httpFlags(cmd *cobra.Command, o *serveFlags) {
 	f := cmd.Flags()
-	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
-	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; "+
-		"may be repeated")
-	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it "+
-		"changes")
+	f.StringVar(&o.HTTP, "http", "",
+		"serve agents on this `address` too, over Streamable HTTP at /mcp")
+	f.StringArrayVar(&o.AllowHosts, "allow-host", nil,
+		"answer requests that call this machine by this `name` too; "+
+			"may be repeated")
+	f.StringVar(&o.TLSCert, "tls-cert", "",
+		"`file` of the certificate for --http, in PEM; it is read again when it "+
+			"changes")
 	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
-	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: "+
-		"anybody on the network path can read everything")
-	f.BoolVar(&o.NoToken, "no-token", false, "admit your own programs on this machine without the token (Linux "+
-		"only: elsewhere the kernel does not name their user)")
+	f.BoolVar(&o.InsecureHTTP, "insecure-http", false,
+		"let --http be reached from other machines without TLS: "+
+			"anybody on the network path can read everything")
+	f.BoolVar(&o.NoToken, "no-token", false,
+		"admit your own programs on this machine without the token (Linux "+
+			"only: elsewhere the kernel does not name their user)")
 	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions,
 		"`number` of sessions that one agent on HTTP may have")
-	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens, "`number` of listens that it may have")
+	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens,
+		"`number` of listens that it may have")
 	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests,
 		"`number` of unanswered requests that it may have")
 }
@@ -160,13 +185,18 @@ func httpFlags(cmd *cobra.Command, o *serveFlags) {
 // nodeFlags adds the flags about the user's own node.
 func nodeFlags(cmd *cobra.Command, o *serveFlags) {
 	f := cmd.Flags()
-	f.StringVar(&o.node.URL, "node", "", "send pages to your own pagewire-node too, at this `URL` (wss://...)")
-	f.StringArrayVar(&o.node.Origins, "node-origin", nil, "send it pages of this `origin`, and no others "+
-		"(https://*.example.com for all subdomains); may be repeated")
-	f.StringVar(&o.command, "node-ticket-command", "", "`command` that prints a ticket; its last argument is the "+
-		"page's origin")
-	f.StringVar(&o.file, "node-ticket-file", "", "`file` of tickets, one a line; only you may be able to read it")
-	f.BoolVar(&o.node.Tools, "node-tools", false, "let the node's agents call the tools of these pages")
+	f.StringVar(&o.node.URL, "node", "",
+		"send pages to your own pagewire-node too, at this `URL` (wss://...)")
+	f.StringArrayVar(&o.node.Origins, "node-origin", nil,
+		"send it pages of this `origin`, and no others "+
+			"(https://*.example.com for all subdomains); may be repeated")
+	f.StringVar(&o.command, "node-ticket-command", "",
+		"`command` that prints a ticket; its last argument is the "+
+			"page's origin")
+	f.StringVar(&o.file, "node-ticket-file", "",
+		"`file` of tickets, one a line; only you may be able to read it")
+	f.BoolVar(&o.node.Tools, "node-tools", false,
+		"let the node's agents call the tools of these pages")
 }
 
 // checkNode finds contradictions between the flags about the node, and sets o.Node.
@@ -175,11 +205,13 @@ func checkNode(said func(flag string) bool, o *serveFlags) error {
 		return nil
 	}
 	if len(o.node.Origins) == 0 {
-		return errors.New("--node sends no page without --node-origin: name the origins of the pages that are to go there")
+		return errors.New(
+			"--node sends no page without --node-origin: name the origins of the pages that are to go there")
 	}
 	switch command := strings.TrimSpace(o.command); {
 	case (command == "") == (o.file == ""):
-		return errors.New("--node needs tickets: add --node-ticket-command or --node-ticket-file, one of them")
+		return errors.New(
+			"--node needs tickets: add --node-ticket-command or --node-ticket-file, one of them")
 	case command != "":
 		o.node.Ticket = uplink.TicketCommand(command)
 	default:
@@ -189,7 +221,8 @@ func checkNode(said func(flag string) bool, o *serveFlags) error {
 	return checkOrigins("node-origin", o.node.Origins)
 }
 
-// checkServe finds contradictions between the flags, and sets the options that depend on several flags.
+// checkServe finds contradictions between the flags, and sets the options that depend on several
+// flags.
 func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	said := cmd.Flags().Changed
 	if (said("http") || said("node")) && !said("stdio") {
@@ -200,9 +233,11 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 		flags, about, add string
 	}{
 		{o.launch, "headless open debug-port", "the browser that --launch starts", "--launch"},
-		{said("node"), "node-origin node-ticket-command node-ticket-file node-tools", "a node", "--node"},
+		{said("node"), "node-origin node-ticket-command node-ticket-file node-tools", "a node",
+			"--node"},
 		{o.HTTP != "" || !o.Stdio || said("http"),
-			"token-file no-token allow-host max-sessions max-listens max-requests", "agents on HTTP", "--http"},
+			"token-file no-token allow-host max-sessions max-listens max-requests",
+			"agents on HTTP", "--http"},
 		{o.HTTP != "", "tls-cert insecure-http", "the address of --http", "--http"},
 	} {
 		for name := range strings.FieldsSeq(of.flags) {
@@ -252,7 +287,8 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	if local, err := address("hub", o.Hub); err != nil {
 		return err
 	} else if !local {
-		return fmt.Errorf("--hub %q: it must be an address of this machine, such as %s", o.Hub, serve.DefaultHub)
+		return fmt.Errorf("--hub %q: it must be an address of this machine, such as %s", o.Hub,
+			serve.DefaultHub)
 	}
 	if said("http") {
 		if _, err := address("http", o.HTTP); err != nil {
@@ -262,7 +298,8 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	return nil
 }
 
-// isForeground reports whether this process is the daemon, since flags about ports hold as long as it runs.
+// isForeground reports whether this process is the daemon, since flags about ports hold as long as
+// it runs.
 func (o *serveFlags) isForeground() bool {
 	return o.HTTP != "" || !o.Stdio || o.AnyScheme || o.Node != nil
 }
@@ -273,7 +310,8 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 		return errors.New("--chrome and --launch are two browsers: choose one")
 	}
 	if o.Flags.Name != "" && !o.launch && o.Flags.Chrome == "" {
-		return errors.New("--name needs a browser: add --launch or --chrome auto; the extension's options have its name")
+		return errors.New(
+			"--name needs a browser: add --launch or --chrome auto; the extension's options have its name")
 	}
 	if err := checkProfile("name", o.Flags.Name); said("name") && err != nil {
 		return err
@@ -284,16 +322,20 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	if said("debug-port") {
 		port, err := strconv.ParseUint(o.browser.DebugPort, 10, 16)
 		if err != nil {
-			return fmt.Errorf("--debug-port %q: want a port such as 9222, or 0 for any", o.browser.DebugPort)
+			return fmt.Errorf("--debug-port %q: want a port such as 9222, or 0 for any",
+				o.browser.DebugPort)
 		}
-		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser parses it, without leading zeros
+		// as the browser parses it, without leading zeros
+		o.browser.DebugPort = strconv.FormatUint(port, 10)
 	}
 	if o.Flags.Chrome != "" && !serve.IsBrowser(o.Flags.Chrome) {
-		return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222", o.Flags.Chrome)
+		return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222",
+			o.Flags.Chrome)
 	}
 	for _, page := range o.browser.Open {
 		if u, err := url.Parse(page); err != nil || u.Scheme == "" {
-			return fmt.Errorf("--open %q: want a URL with its scheme, such as https://example.com", page)
+			return fmt.Errorf("--open %q: want a URL with its scheme, such as https://example.com",
+				page)
 		}
 	}
 	return nil
@@ -310,10 +352,13 @@ func checkHTTP(o *serveFlags) error {
 	for _, name := range o.AllowHosts {
 		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || name == "" ||
 			strings.Contains(name, ":") && net.ParseIP(strings.Trim(name, "[]")) == nil {
-			return fmt.Errorf("--allow-host %q: want a name or address without scheme and port, such as box.lan", name)
+			return fmt.Errorf(
+				"--allow-host %q: want a name or address without scheme and port, such as box.lan",
+				name)
 		}
 	}
-	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions, "max-listens": o.Shares.Listens,
+	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions,
+		"max-listens":  o.Shares.Listens,
 		"max-requests": o.Shares.Requests} {
 		if n < 1 {
 			return fmt.Errorf("--%s %d: want a number above 0", name, n)

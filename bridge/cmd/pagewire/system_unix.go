@@ -9,15 +9,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// replaceBy turns this process into another program, so that signals such as SIGTERM reach that program.
+// replaceBy turns this process into another program, so that signals such as SIGTERM reach that
+// program.
 func replaceBy(_ *cobra.Command, program string, args []string) error {
 	return syscall.Exec(program, append([]string{program}, args...), os.Environ())
 }
 
-// pollable makes reads of a pipe or a socket wait in Go's poller, as in Node. A thread that waits in the kernel delays
-// goroutines that are ready: a page's read by WebSocket took 0.55 ms instead of 0.45.
+// pollable makes reads of a pipe or a socket wait in Go's poller, as in Node. A thread that waits
+// in the kernel delays goroutines that are ready: a page's read by WebSocket took 0.55 ms instead
+// of 0.45.
 //
-// It skips a file that is also one of others, since writes to it would fail, and a terminal, since the shell uses it.
+// It skips a file that is also one of others, since writes to it would fail, and a terminal, since
+// the shell uses it.
 func pollable(f *os.File, others ...*os.File) *os.File {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

@@ -21,7 +21,9 @@ func checkOrigins(flag string, origins []string) error {
 			continue
 		}
 		if !weborigin.IsPattern(origin) {
-			return fmt.Errorf("--%s %q: want an origin such as https://example.com, or https://*.example.com", flag,
+			return fmt.Errorf(
+				"--%s %q: want an origin such as https://example.com, or https://*.example.com",
+				flag,
 				origin)
 		}
 	}
@@ -30,8 +32,10 @@ func checkOrigins(flag string, origins []string) error {
 
 // checkProfile checks the name of a profile. Lists show it in this form.
 func checkProfile(flag, name string) error {
-	if name == "" || len(name) > gateway.MaxProfile || name != strings.Join(strings.Fields(name), " ") {
-		return fmt.Errorf("--%s %q: want a profile's name of 1 to %d bytes, with single spaces", flag, name, gateway.MaxProfile)
+	if name == "" || len(name) > gateway.MaxProfile ||
+		name != strings.Join(strings.Fields(name), " ") {
+		return fmt.Errorf("--%s %q: want a profile's name of 1 to %d bytes, with single spaces",
+			flag, name, gateway.MaxProfile)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
-// The command has three outputs: text for a person, JSON for a script (--json), and lines that wake an agent (--lines).
-// They share the watcher, which follows resources (watcher.go).
+// The command has three outputs: text for a person, JSON for a script (--json), and lines that wake
+// an agent (--lines). They share the watcher, which follows resources (watcher.go).
 
 func watchCommand() *cobra.Command {
 	var h hubFlags
@@ -57,10 +57,12 @@ func watchCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	f.IntVar(&o.count, "count", 0, "exit after this `number` of changes")
-	f.BoolVar(&o.changes, "changes", false, "print only changes, not the first contents, and wait for a daemon and "+
-		"resources that do not exist yet")
-	f.BoolVar(&o.all, "all", false, "watch all resources that pages list, also later ones; 1,000 at most. What a page "+
-		"shows (--shown of serve) is watched by its URI alone")
+	f.BoolVar(&o.changes, "changes", false,
+		"print only changes, not the first contents, and wait for a daemon and "+
+			"resources that do not exist yet")
+	f.BoolVar(&o.all, "all", false,
+		"watch all resources that pages list, also later ones; 1,000 at most. What a page "+
+			"shows (--shown of serve) is watched by its URI alone")
 	f.BoolVar(&o.lines, "lines", false, "print the URIs of changed resources on one short line")
 	f.DurationVar(&o.every, "min-interval", 0, "print changes at most once in this `time`, "+
 		"such as 30s (default with --lines 30s, on a terminal none)")

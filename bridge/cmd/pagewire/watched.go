@@ -10,8 +10,8 @@ const (
 	rateOver = 10 * time.Second
 	// maxWatched bounds the resources of --all.
 	maxWatched = 1000
-	// wakeEvery is the default of --min-interval with --lines, unless the output is a terminal: each line costs a turn
-	// of a model. Changes within settleTime are printed together.
+	// wakeEvery is the default of --min-interval with --lines, unless the output is a terminal:
+	// each line costs a turn of a model. Changes within settleTime are printed together.
 	wakeEvery, settleTime = 30 * time.Second, 200 * time.Millisecond
 )
 

@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// retryFirst and retryLast are the first and the longest pause between two attempts to connect to a daemon.
+	// retryFirst and retryLast are the first and the longest pause between two attempts to connect
+	// to a daemon.
 	retryFirst, retryLast = 10 * time.Millisecond, 200 * time.Millisecond
 )
 
@@ -41,7 +42,8 @@ type watcher struct {
 	resources []*resource // in the order of the command line, or of the daemon's lists
 	byURI     map[string]*resource
 
-	started bool   // all resources were read once, or the first session has ended: it then waits for missing ones
+	// all resources were read once, or the first session has ended: it then waits for missing ones
+	started bool
 	told    string // the last message about the connection
 	left    int    // the changes until it ends; 0: it does not end
 
@@ -55,7 +57,8 @@ type watcher struct {
 
 func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags,
 	uris []string) *watcher {
-	w := &watcher{watchFlags: o, hub: h, ctx: ctx, done: done, cmd: cmd, left: o.count, output: printChange,
+	w := &watcher{watchFlags: o, hub: h, ctx: ctx, done: done, cmd: cmd, left: o.count,
+		output:  printChange,
 		updates: updates{more: make(chan struct{}, 1), times: map[string][]time.Time{}},
 		byURI:   map[string]*resource{}}
 	if o.json {
@@ -74,14 +77,16 @@ func (w *watcher) add(uri string) {
 	}
 }
 
-// strict reports whether a missing daemon, or a resource that cannot be read, is an error. Otherwise the watcher waits.
+// strict reports whether a missing daemon, or a resource that cannot be read, is an error.
+// Otherwise the watcher waits.
 func (w *watcher) strict() bool { return !w.started && !w.changes }
 
 // run follows the resources until ctx ends.
 func (w *watcher) run() error {
 	for range retry.Attempts(w.ctx, retryFirst, retryLast) {
 		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
-			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			ResourceUpdatedHandler: func(_ context.Context,
+				r *mcp.ResourceUpdatedNotificationRequest) {
 				w.updates.add(r.Params.URI)
 			},
 			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
@@ -173,8 +178,10 @@ func (w *watcher) note(times map[string][]time.Time) {
 	}
 }
 
-// round reads stale resources and prints changes. The caller calls it again after wait, or after an update.
-func (w *watcher) round(ctx context.Context, session *mcp.ClientSession) (wait <-chan time.Time, err error) {
+// round reads stale resources and prints changes. The caller calls it again after wait, or after an
+// update.
+func (w *watcher) round(ctx context.Context, session *mcp.ClientSession) (
+	wait <-chan time.Time, err error) {
 	if w.list(ctx, session) != nil { // the session has ended, or the next attempt works
 		return time.After(settleTime), nil
 	}
@@ -216,7 +223,8 @@ func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 	case ctx.Err() != nil: // the next session reads it
 	case !r.seen && isAbsent(err) && couldCome(r.uri):
 		if r.failed == "" && !w.changes {
-			fmt.Fprintf(w.cmd.ErrOrStderr(), "pagewire: no open page offers %s yet; waiting for one\n", cli.Plain(r.uri))
+			fmt.Fprintf(w.cmd.ErrOrStderr(),
+				"pagewire: no open page offers %s yet; waiting for one\n", cli.Plain(r.uri))
 		}
 		r.failed = err.Error()
 	case w.strict():
@@ -227,16 +235,20 @@ func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 	return nil
 }
 
-// couldCome reports whether a page could offer a resource later: it is at a web origin, in lower case.
+// couldCome reports whether a page could offer a resource later: it is at a web origin, in lower
+// case.
 func couldCome(uri string) bool {
 	u, err := url.Parse(uri)
-	return err == nil && u.Host != "" && u.Fragment == "" && (u.Scheme == "http" || u.Scheme == "https") &&
+	return err == nil && u.Host != "" && u.Fragment == "" &&
+		(u.Scheme == "http" || u.Scheme == "https") &&
 		strings.HasPrefix(uri, u.Scheme+"://"+strings.ToLower(u.Host)+"/")
 }
 
-// hold returns how long changes still wait, so that they are printed together, and at most once in w.every.
+// hold returns how long changes still wait, so that they are printed together, and at most once in
+// w.every.
 func (w *watcher) hold() time.Duration {
-	if w.every == 0 || !slices.ContainsFunc(w.resources, func(r *resource) bool { return r.seen && r.toRead() }) {
+	if w.every == 0 ||
+		!slices.ContainsFunc(w.resources, func(r *resource) bool { return r.seen && r.toRead() }) {
 		return 0
 	}
 	now := time.Now()
@@ -268,13 +280,16 @@ func (w *watcher) report(r *resource, result *mcp.ReadResourceResult) {
 	}
 	before, seen := r.content, r.seen
 	same := seen && binary == r.binary && bytes.Equal(before, content)
-	if same && (r.failed == "" || w.changes) { // two updates for one change, or a change that was undone
+	// two updates for one change, or a change that was undone
+	if same && (r.failed == "" || w.changes) {
 		r.failed = ""
 		return
 	}
 	if seen {
-		c.Event, c.Age, c.grown = "updated", now.Sub(r.last).Milliseconds(), len(content)-len(before)
-		if c.skipped = max(len(content), len(before)) > maxDiff; !c.skipped && !binary && !r.binary {
+		c.Event, c.Age, c.grown = "updated", now.Sub(r.last).Milliseconds(),
+			len(content)-len(before)
+		if c.skipped = max(len(content), len(before)) > maxDiff; !c.skipped && !binary &&
+			!r.binary {
 			c.Diff = difference(string(before), string(content))
 		}
 	}
@@ -297,7 +312,8 @@ func (w *watcher) report(r *resource, result *mcp.ReadResourceResult) {
 	}
 }
 
-// reportError prints the error of a read, unless it was the last one. The watch goes on, since the failure may pass.
+// reportError prints the error of a read, unless it was the last one. The watch goes on, since the
+// failure may pass.
 func (w *watcher) reportError(r *resource, err error) {
 	text := resourceError(r.uri, err).Error()
 	if r.failed == text {
@@ -328,10 +344,12 @@ func (w *watcher) wrote(err error) {
 	}
 }
 
-// What follows is for a program that wakes its agent with each line: all resources (--all), one line for all changes
-// (--lines), at most one line in a time (--min-interval), and no changes that the agent already knows.
+// What follows is for a program that wakes its agent with each line: all resources (--all), one
+// line for all changes (--lines), at most one line in a time (--min-interval), and no changes that
+// the agent already knows.
 
-// list adds the listed resources, for --all. Above maxWatched it first drops resources that are no longer listed.
+// list adds the listed resources, for --all. Above maxWatched it first drops resources that are no
+// longer listed.
 func (w *watcher) list(ctx context.Context, session *mcp.ClientSession) error {
 	if !w.unlisted {
 		return nil
@@ -365,7 +383,8 @@ func (w *watcher) list(ctx context.Context, session *mcp.ClientSession) error {
 		return gone
 	})
 	if room := max(maxWatched-len(w.resources), 0); len(fresh) > room {
-		w.printStatus(fmt.Sprintf("%d resources are too many: %d are watched", len(w.resources)+len(fresh), maxWatched))
+		w.printStatus(fmt.Sprintf("%d resources are too many: %d are watched",
+			len(w.resources)+len(fresh), maxWatched))
 		fresh = fresh[:room]
 	}
 	for _, uri := range fresh {
@@ -387,8 +406,9 @@ func (w *watcher) printLine() {
 	w.batch = nil
 }
 
-// unknown returns the changed URIs that the agent that started this process does not know of, or all if there is no
-// such agent. It also makes the agent's record track all listed resources, so that no change is missed.
+// unknown returns the changed URIs that the agent that started this process does not know of, or
+// all if there is no such agent. It also makes the agent's record track all listed resources, so
+// that no change is missed.
 func (w *watcher) unknown(uris []string) []string {
 	ctx, cancel := context.WithTimeout(w.ctx, hookTime)
 	defer cancel()
@@ -401,7 +421,8 @@ func (w *watcher) unknown(uris []string) []string {
 	case <-ctx.Done():
 	case <-time.After(settleTime):
 	}
-	rest := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(unknown, uri) })
+	rest := slices.DeleteFunc(slices.Clone(uris),
+		func(uri string) bool { return slices.Contains(unknown, uri) })
 	if later, err := hook.Unknown(ctx, w.hub.client(), rest); err == nil {
 		unknown = append(unknown, later...)
 	}

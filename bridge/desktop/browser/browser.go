@@ -1,8 +1,10 @@
-// Package browser finds the user's Chromium-based browser, one that runs or one to run, with our own flags.
+// Package browser finds the user's Chromium-based browser, one that runs or one to run, with our
+// own flags.
 //
-// It never uses a person's profile, never downloads a browser (the command in ensure may ask apt-get for one), and
-// keeps a browser's normal behaviour: chromedp's default flags disable the throttling of timers in hidden tabs, the
-// renderer's back-grounding and extensions, and a test of Pagewire under them proves little.
+// It never uses a person's profile, never downloads a browser (the command in ensure may ask
+// apt-get for one), and keeps a browser's normal behaviour: chromedp's default flags disable the
+// throttling of timers in hidden tabs, the renderer's back-grounding and extensions, and a test of
+// Pagewire under them proves little.
 package browser
 
 import (
@@ -17,11 +19,13 @@ import (
 )
 
 // ErrNone is the error of Find if there is no browser. It says what to do.
-var ErrNone = errors.New("no Chromium or Chrome found: install one (Debian: apt-get install chromium), or set " +
-	"PAGEWIRE_BROWSER to its path")
+var ErrNone = errors.New(
+	"no Chromium or Chrome found: install one (Debian: apt-get install chromium), or set " +
+		"PAGEWIRE_BROWSER to its path")
 
-// Find returns the path of a Chromium, Chrome, Edge or Brave: the value of PAGEWIRE_BROWSER, or else the first on PATH,
-// or else the first at the usual places of installers. A PAGEWIRE_BROWSER that cannot be run is an error.
+// Find returns the path of a Chromium, Chrome, Edge or Brave: the value of PAGEWIRE_BROWSER, or
+// else the first on PATH, or else the first at the usual places of installers. A PAGEWIRE_BROWSER
+// that cannot be run is an error.
 func Find() (string, error) {
 	if path := os.Getenv("PAGEWIRE_BROWSER"); path != "" {
 		found, err := exec.LookPath(path)
@@ -38,18 +42,21 @@ func Find() (string, error) {
 	return "", ErrNone
 }
 
-// candidates lists names on PATH, and absolute paths: Chromium first, since people use Chrome for other purposes.
+// candidates lists names on PATH, and absolute paths: Chromium first, since people use Chrome for
+// other purposes.
 func candidates(goos string, env func(string) string) []string {
 	names := []string{
 		"chromium", "chromium-browser",
-		"google-chrome", "google-chrome-stable", "google-chrome-beta", "google-chrome-unstable", "chrome",
+		"google-chrome", "google-chrome-stable", "google-chrome-beta", "google-chrome-unstable",
+		"chrome",
 		"microsoft-edge", "microsoft-edge-stable", "msedge",
 		"brave-browser", "brave",
 	}
 	switch goos {
 	case "darwin":
 		for _, root := range []string{"/Applications", filepath.Join(env("HOME"), "Applications")} {
-			for _, app := range []string{"Chromium", "Google Chrome", "Microsoft Edge", "Brave Browser"} {
+			for _, app := range []string{"Chromium", "Google Chrome", "Microsoft Edge",
+				"Brave Browser"} {
 				names = append(names, filepath.Join(root, app+".app", "Contents", "MacOS", app))
 			}
 		}
@@ -72,19 +79,22 @@ func candidates(goos string, env func(string) string) []string {
 	return names
 }
 
-// Command returns a browser's command line: the browser that Find finds, our flags, others, and the first URL.
+// Command returns a browser's command line: the browser that Find finds, our flags, others, and the
+// first URL.
 func Command(window bool, others []string, first string) (*exec.Cmd, error) {
 	path, err := Find()
 	if err != nil {
 		return nil, err
 	}
-	return exec.Command(path, append(merge(flags(window, os.Geteuid() == 0), others), first)...), nil
+	return exec.Command(path, append(merge(flags(window, os.Geteuid() == 0), others), first)...),
+		nil
 }
 
 // flags returns our flags, without the caller's and without --remote-debugging-pipe.
 func flags(window, root bool) []string {
 	list := []string{
-		// These keep a first start from asking questions and fetching data, which would disturb a test.
+		// These keep a first start from asking questions and fetching data, which would disturb a
+		// test.
 		"--no-first-run",
 		"--no-default-browser-check",
 		"--disable-background-networking",
@@ -95,15 +105,18 @@ func flags(window, root bool) []string {
 		"--disable-quic",
 	}
 	if !window {
-		list = append(list, "--headless=new") // the same browser without a window; the old mode was another browser
+		// the same browser without a window; the old mode was another browser
+		list = append(list, "--headless=new")
 	}
 	if root {
-		list = append(list, "--no-sandbox") // the sandbox refuses to start for root, as in most containers
+		// the sandbox refuses to start for root, as in most containers
+		list = append(list, "--no-sandbox")
 	}
 	return list
 }
 
-// merge adds further flags to ours. A flag replaces ours of the same name; the values of --enable-features are joined.
+// merge adds further flags to ours. A flag replaces ours of the same name; the values of
+// --enable-features are joined.
 func merge(ours, further []string) (all []string) {
 	at := map[string]int{}
 	for _, flag := range slices.Concat(ours, further) {

@@ -17,16 +17,18 @@ import (
 )
 
 // ErrNotRunning is the error of Running if no browser takes connections. It says what to do.
-var ErrNotRunning = errors.New("no running browser takes connections: allow it at chrome://inspect/#remote-debugging " +
-	"(Chrome 144 and later), " +
-	"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse " +
-	"it for the usual profile), or let pagewire launch one")
+var ErrNotRunning = errors.New(
+	"no running browser takes connections: allow it at chrome://inspect/#remote-debugging " +
+		"(Chrome 144 and later), " +
+		"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse " +
+		"it for the usual profile), or let pagewire launch one")
 
-// Running returns the URL of a browser that takes connections by the Chrome DevTools Protocol: a browser that the file
-// DevToolsActivePort in its usual profile names, or else the listener on 127.0.0.1:9222.
+// Running returns the URL of a browser that takes connections by the Chrome DevTools Protocol: a
+// browser that the file DevToolsActivePort in its usual profile names, or else the listener on
+// 127.0.0.1:9222.
 //
-// The browser must be this user's: otherwise agents would see another user's pages. So the file must not be a link, and
-// the listener must be this user's if the kernel tells (Linux).
+// The browser must be this user's: otherwise agents would see another user's pages. So the file
+// must not be a link, and the listener must be this user's if the kernel tells (Linux).
 func Running() (string, error) {
 	for _, dir := range profiles(runtime.GOOS, os.Getenv) {
 		if url := active(dir); url != "" {
@@ -49,7 +51,8 @@ func Running() (string, error) {
 	return "http://" + usual, nil
 }
 
-// ourListener reports whether the listener at an address is this user's, as far as the kernel tells.
+// ourListener reports whether the listener at an address is this user's, as far as the kernel
+// tells.
 func ourListener(address string) bool {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -59,7 +62,8 @@ func ourListener(address string) bool {
 	return who == peer.Same || who == peer.Unknown && runtime.GOOS != "linux"
 }
 
-// active returns the WebSocket address of a profile's browser, or "". The file may outlive a killed browser.
+// active returns the WebSocket address of a profile's browser, or "". The file may outlive a killed
+// browser.
 func active(dir string) string {
 	text, _, err := secret.ReadOwn(filepath.Join(dir, "DevToolsActivePort"))
 	if err != nil {
@@ -88,17 +92,20 @@ func profiles(goos string, env func(string) string) []string {
 	switch goos {
 	case "darwin":
 		root = filepath.Join(env("HOME"), "Library", "Application Support")
-		names = []string{"Google/Chrome", "Chromium", "Microsoft Edge", "BraveSoftware/Brave-Browser",
+		names = []string{"Google/Chrome", "Chromium", "Microsoft Edge",
+			"BraveSoftware/Brave-Browser",
 			"Google/Chrome Beta", "Google/Chrome Canary"}
 	case "windows":
 		root = env("LocalAppData")
-		names = []string{"Google/Chrome/User Data", "Chromium/User Data", "Microsoft/Edge/User Data",
+		names = []string{"Google/Chrome/User Data", "Chromium/User Data",
+			"Microsoft/Edge/User Data",
 			"BraveSoftware/Brave-Browser/User Data"}
 	default:
 		if root = env("XDG_CONFIG_HOME"); root == "" {
 			root = filepath.Join(env("HOME"), ".config")
 		}
-		names = []string{"google-chrome", "chromium", "microsoft-edge", "BraveSoftware/Brave-Browser",
+		names = []string{"google-chrome", "chromium", "microsoft-edge",
+			"BraveSoftware/Brave-Browser",
 			"google-chrome-beta", "google-chrome-unstable"}
 	}
 	var dirs []string

@@ -1,18 +1,21 @@
 // Package daemon gives a user one process that has the pages, and each agent a pipe to it.
 //
-// An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix socket in the user's
-// directory (package userdir), or starts the daemon first. Each end sends one line, its Hello. Then the agent's
-// messages pass unchanged in both directions. Between them the daemon sends a heartbeat twice a second, and
-// what all agents share. The pipe does not read that, but keeps it for the next daemon.
+// An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix
+// socket in the user's directory (package userdir), or starts the daemon first. Each end sends one
+// line, its Hello. Then the agent's messages pass unchanged in both directions. Between them the
+// daemon sends a heartbeat twice a second, and what all agents share. The pipe does not read that,
+// but keeps it for the next daemon.
 //
-// When the daemon dies, hangs or retires for a newer build, the pipe goes on with the next one. It repeats the
-// handshake, the log level, the subscriptions, and the requests without an answer. Tool calls get an error instead,
-// since they may have run (journal.go). A pipe ends a daemon that hangs only after a probe on a new connection, and only
-// the process that the kernel names (pipe.go). If no daemon can run, the same code serves the agent within its own
-// process, and looks for a daemon again later.
+// When the daemon dies, hangs or retires for a newer build, the pipe goes on with the next one. It
+// repeats the handshake, the log level, the subscriptions, and the requests without an answer. Tool
+// calls get an error instead, since they may have run (journal.go). A pipe ends a daemon that hangs
+// only after a probe on a new connection, and only the process that the kernel names (pipe.go). If
+// no daemon can run, the same code serves the agent within its own process, and looks for a daemon
+// again later.
 //
-// The package never runs, opens or writes to anything that a hello names, and deletes only files that it has made. It
-// sends no secret: the kernel confirms that both ends of the socket are this user's.
+// The package never runs, opens or writes to anything that a hello names, and deletes only files
+// that it has made. It sends no secret: the kernel confirms that both ends of the socket are this
+// user's.
 package daemon
 
 import (
@@ -37,7 +40,8 @@ import (
 )
 
 const (
-	// Linger is the time that a daemon waits for another agent after its last, firstLinger the time for its first.
+	// Linger is the time that a daemon waits for another agent after its last, firstLinger the time
+	// for its first.
 	Linger, firstLinger = 300 * time.Millisecond, 3 * time.Second
 	// acceptFirst and acceptLast are the first and the longest pause after a failed accept.
 	acceptFirst, acceptLast = 5 * time.Millisecond, time.Second
@@ -47,10 +51,12 @@ const (
 
 // Options configure a daemon.
 type Options struct {
-	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon.
+	// Hub is the address at which pages find the daemon. Processes with the same hub share a
+	// daemon.
 	Hub     string
 	Version string
-	// Foreground is the address of a daemon that a person has started. "" is a daemon on demand, which retires for it.
+	// Foreground is the address of a daemon that a person has started. "" is a daemon on demand,
+	// which retires for it.
 	Foreground string
 	// Serve serves an agent until in or ctx ends. It calls work with the agent's session.
 	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
@@ -61,7 +67,8 @@ type Options struct {
 	Keeps func() bool
 	// Local serves HTTP to processes of this user. May be nil.
 	Local http.Handler
-	// Busy reports whether the daemon is needed for more than agents' pipes. It does not return if the gateway hangs.
+	// Busy reports whether the daemon is needed for more than agents' pipes. It does not return if
+	// the gateway hangs.
 	Busy func() bool
 	// Started is called when the daemon listens.
 	Started func()
@@ -102,7 +109,8 @@ func Run(ctx context.Context, o Options) error {
 	stop := context.AfterFunc(ctx, d.retire)
 	defer stop()
 	o.Started()
-	// A failed accept ends nothing: without descriptors (EMFILE) the next one waits until connections have ended.
+	// A failed accept ends nothing: without descriptors (EMFILE) the next one waits until
+	// connections have ended.
 	for range retry.Attempts(ctx, acceptFirst, acceptLast) {
 		c, err := l.Accept()
 		for ; err == nil; c, err = l.Accept() {
@@ -129,15 +137,17 @@ func removeStartLock(dir *userdir.Dir) {
 
 // A daemon is the process that all agents of a user share.
 type daemon struct {
-	o      Options
-	l      *userdir.Listener
-	local  *inbox
-	linger *time.Timer // calls idle; it is stopped while an agent needs a daemon that is not outdated
+	o     Options
+	l     *userdir.Listener
+	local *inbox
+	// calls idle; it is stopped while an agent needs a daemon that is not outdated
+	linger *time.Timer
 
 	mu       sync.Mutex // guards the fields below; Busy and Keeps are called without it
 	retiring bool       // set once: it takes no more agents, and does not listen
 	outdated bool       // set once: it retires as soon as Keeps allows it
-	// agents are those that were accepted and have not left; true for those that keep the daemon running.
+	// agents are those that were accepted and have not left; true for those that keep the daemon
+	// running.
 	agents map[*beating]bool
 }
 
@@ -155,7 +165,8 @@ func (d *daemon) retire() {
 	}
 }
 
-// closeAgents closes the remaining connections. This ends no listen: the pipes repeat listens at the next daemon.
+// closeAgents closes the remaining connections. This ends no listen: the pipes repeat listens at
+// the next daemon.
 func (d *daemon) closeAgents() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -260,11 +271,13 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	case h.Protocol != Protocol:
 		mine.Error = otherProtocol(Hello{Protocol: Protocol, Version: d.o.Version}, h)
 	case h.As == AsSuccessor && !isOnDemand:
-		mine.Error = fmt.Sprintf("pagewire serve --http runs already at %s (process %d): end that one first, or choose "+
-			"another --hub", d.o.Foreground, os.Getpid())
+		mine.Error = fmt.Sprintf(
+			"pagewire serve --http runs already at %s (process %d): end that one first, or choose "+
+				"another --hub", d.o.Foreground, os.Getpid())
 	case h.As == AsSuccessor && d.keeps():
-		mine.Error = fmt.Sprintf("agents use the browser that process %d has launched, which would "+
-			"end with it: end them first, or choose another --hub", os.Getpid())
+		mine.Error = fmt.Sprintf(
+			"agents use the browser that process %d has launched, which would "+
+				"end with it: end them first, or choose another --hub", os.Getpid())
 	case h.As == AsSuccessor:
 		d.retire()
 		mine.Retires = true
@@ -298,7 +311,8 @@ func (d *daemon) retireLater() {
 	d.linger.Reset(Linger)
 }
 
-// A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and what all agents share.
+// A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and
+// what all agents share.
 type beating struct {
 	c       *Conn
 	session Session // set by begin
@@ -335,8 +349,8 @@ func (b *beating) begin(s Session) {
 	}()
 }
 
-// Read reads the agent's messages. At their end it tells a pipe that still reads from one that is gone: nobody waits for
-// what that has asked for.
+// Read reads the agent's messages. At their end it tells a pipe that still reads from one that is
+// gone: nobody waits for what that has asked for.
 func (b *beating) Read(to []byte) (n int, err error) {
 	n, err = b.c.In.Read(to)
 	if err == io.EOF && b.writeLine(beatLine) != nil {
@@ -351,8 +365,9 @@ func (b *beating) stop() {
 	}
 }
 
-// Write writes a message to the agent. No other line interrupts a long message, which comes in several calls. A changed
-// state of all agents goes before the message: the next daemon must know every name that the agent knows.
+// Write writes a message to the agent. No other line interrupts a long message, which comes in
+// several calls. A changed state of all agents goes before the message: the next daemon must know
+// every name that the agent knows.
 func (b *beating) Write(p []byte) (n int, err error) {
 	if !b.within { // within a message this goroutine has the lock already
 		b.mu.Lock()
@@ -386,7 +401,8 @@ func (b *beating) writeHandover() error {
 	}
 	handover := b.session.Handover()
 	b.version = version
-	_, err := b.c.Write(append(base64.StdEncoding.AppendEncode([]byte(handoverHead), handover), '\n'))
+	_, err := b.c.Write(append(base64.StdEncoding.AppendEncode([]byte(handoverHead), handover),
+		'\n'))
 	return err
 }
 
@@ -426,7 +442,8 @@ func (l *inbox) Close() error {
 
 func (l *inbox) Addr() net.Addr { return l.addr }
 
-// Alone serves an agent in this process, as a daemon would over its socket, until the Conn is closed or ctx ends.
+// Alone serves an agent in this process, as a daemon would over its socket, until the Conn is
+// closed or ctx ends.
 func Alone(ctx context.Context, o Options, h Hello) *Conn {
 	pipe, its := memoryConns()
 	go func() {
@@ -447,7 +464,8 @@ func memoryConns() (pipe, daemon *Conn) {
 	return newConn(memory{r: fromDaemon, w: toDaemon}), newConn(memory{r: fromAgent, w: toAgent})
 }
 
-// A memory connection is one end of two pipes within this process. It has no addresses and no deadlines.
+// A memory connection is one end of two pipes within this process. It has no addresses and no
+// deadlines.
 type memory struct {
 	net.Conn
 	r *io.PipeReader

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// detach makes a command start in a session of its own, and in the root directory, so that it keeps no other directory
-// in use. The command does not inherit descriptors that the agent left open: Go closes only its own.
+// detach makes a command start in a session of its own, and in the root directory, so that it keeps
+// no other directory in use. The command does not inherit descriptors that the agent left open: Go
+// closes only its own.
 func detach(cmd *exec.Cmd) {
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

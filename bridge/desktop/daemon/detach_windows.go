@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// detach makes a command start without a console, in a process group of its own. It inherits no other handles.
+// detach makes a command start without a console, in a process group of its own. It inherits no
+// other handles.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS,

@@ -36,15 +36,18 @@ var ErrRuns = userdir.ErrHeld
 
 const (
 	socketName, startLock = "daemon", "start"
-	// helloTimeout bounds the time for the other end's hello. It is long because that process may be busy.
+	// helloTimeout bounds the time for the other end's hello. It is long because that process may
+	// be busy.
 	helloTimeout = 10 * time.Second
-	// startTimeout bounds the start of a daemon, which takes 10 ms, and up to a second on a busy machine.
+	// startTimeout bounds the start of a daemon, which takes 10 ms, and up to a second on a busy
+	// machine.
 	startTimeout = 5 * time.Second
 	// retireEvery is the pause between two attempts to connect while a daemon retires.
 	retireEvery = 5 * time.Millisecond
 )
 
-// A Conn is a connection between a client and a daemon. All reads go through In, whose buffer may have more than a hello.
+// A Conn is a connection between a client and a daemon. All reads go through In, whose buffer may
+// have more than a hello.
 type Conn struct {
 	net.Conn
 	In     *bufio.Reader
@@ -69,7 +72,8 @@ func (r heardReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Messages returns the daemon's MCP messages, for a command, until the daemon retires (io.EOF) or hangs (ErrSilent).
+// Messages returns the daemon's MCP messages, for a command, until the daemon retires (io.EOF) or
+// hangs (ErrSilent).
 func (c *Conn) Messages() io.ReadCloser { return &messages{c: c} }
 
 type messages struct {
@@ -156,8 +160,8 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	return greet(ctx, dir, mine)
 }
 
-// Succeed makes the running daemon retire. Until release is called no other is started. It fails with ErrOther if a
-// person has started the daemon.
+// Succeed makes the running daemon retire. Until release is called no other is started. It fails
+// with ErrOther if a person has started the daemon.
 func Succeed(ctx context.Context, hub, version string) (release func(), err error) {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -172,7 +176,8 @@ func Succeed(ctx context.Context, hub, version string) (release func(), err erro
 		lock.Remove()
 		dir.Close()
 	})
-	if _, err = greet(ctx, dir, Hello{Version: version, As: AsSuccessor}); !errors.Is(err, ErrNone) {
+	if _, err = greet(ctx, dir, Hello{Version: version, As: AsSuccessor}); !errors.Is(err,
+		ErrNone) {
 		release()
 		return nil, err
 	}
@@ -194,13 +199,15 @@ func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
 	return nil, context.Cause(ctx)
 }
 
-// greetStarted is greet for a command that has found no daemon: another process may be replacing it at this moment.
+// greetStarted is greet for a command that has found no daemon: another process may be replacing it
+// at this moment.
 func greetStarted(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	lock, err := dir.Lock(ctx, startLock)
 	if errors.Is(err, userdir.ErrHeld) {
-		return nil, fmt.Errorf("another process is starting a daemon, which does not listen yet: %w", err)
+		return nil,
+			fmt.Errorf("another process is starting a daemon, which does not listen yet: %w", err)
 	} else if err == nil {
 		lock.Remove()
 	}
@@ -234,7 +241,8 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 		}
 		return nil, ErrNone // the daemon has just ended
 	case c.Daemon.Protocol != Protocol:
-		err = fmt.Errorf("%w: %s", ErrOther, otherProtocol(c.Daemon, Hello{Protocol: Protocol, Version: mine.Version}))
+		err = fmt.Errorf("%w: %s", ErrOther,
+			otherProtocol(c.Daemon, Hello{Protocol: Protocol, Version: mine.Version}))
 	case c.Daemon.Outdated:
 		err = errOutdated
 	case c.Daemon.Error != "":
@@ -248,8 +256,8 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	return c, nil
 }
 
-// endSilent ends a daemon that answers neither an agent nor a probe, and returns ErrNone. Only other pipes would notice
-// the silence, and there may be none.
+// endSilent ends a daemon that answers neither an agent nor a probe, and returns ErrNone. Only
+// other pipes would notice the silence, and there may be none.
 func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
 	if mine.As != AsAgent {
 		return ErrSilent
@@ -276,17 +284,20 @@ func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) er
 
 // environment lists the variables that a daemon inherits from the first agent: for the paths of
 // this user's files, for Pagewire and Go, and for the browser that it launches: its display,
-// language and proxies. Of secrets it has only those of a proxy's URL, as each program that is started here has.
-var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
-	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
+// language and proxies. Of secrets it has only those of a proxy's URL, as each program that is
+// started here has.
+var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG_HOME",
+	"XDG_CACHE_HOME",
+	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK",
+	"GOCOVERDIR",
 	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP",
 	"PAGEWIRE_BROWSER", "ProgramFiles", "ProgramFiles(x86)", "DISPLAY", "WAYLAND_DISPLAY",
 	"XAUTHORITY", "XDG_SESSION_TYPE", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS", "TZ",
 	"LANGUAGE", "LC_ALL", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
 	"NO_PROXY"}
 
-// A daemon writes one of three to its standard output: started when it listens, runs if it ends because another daemon
-// runs, or the reason why it does not listen.
+// A daemon writes one of three to its standard output: started when it listens, runs if it ends
+// because another daemon runs, or the reason why it does not listen.
 const started, runs = "started\n", "runs\n"
 
 // SayStarted tells the process that started this daemon that it listens.
@@ -339,10 +350,12 @@ func start(ctx context.Context, command []string) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("it ended: %s", cmp.Or(strings.TrimSpace(string(text)), "its log may say why"))
+	return fmt.Errorf("it ended: %s",
+		cmp.Or(strings.TrimSpace(string(text)), "its log may say why"))
 }
 
-// Command returns a command line of this program with other arguments. If its file is gone, PATH must have pagewire.
+// Command returns a command line of this program with other arguments. If its file is gone, PATH
+// must have pagewire.
 func Command(args ...string) ([]string, error) {
 	path, err := os.Executable()
 	if err == nil {
@@ -350,16 +363,19 @@ func Command(args ...string) ([]string, error) {
 	}
 	if err != nil {
 		if path, err = exec.LookPath("pagewire"); err != nil {
-			return nil, fmt.Errorf("the program's own file is gone, and there is none on PATH: %w", err)
+			return nil,
+				fmt.Errorf("the program's own file is gone, and there is none on PATH: %w", err)
 		}
 	}
 	return append([]string{path}, args...), nil
 }
 
-// listenTime bounds the time from a socket's name to its listening: below 1 ms, if the machine is not busy.
+// listenTime bounds the time from a socket's name to its listening: below 1 ms, if the machine is
+// not busy.
 const listenTime = 100 * time.Millisecond
 
-// Wait returns nil when a daemon listens, or the cause of ctx's end. It does not poll: the system reports a new socket.
+// Wait returns nil when a daemon listens, or the cause of ctx's end. It does not poll: the system
+// reports a new socket.
 func Wait(ctx context.Context, hub string) error {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -392,8 +408,10 @@ func Wait(ctx context.Context, hub string) error {
 			case <-again:
 				changed = true
 			case e := <-news.Events:
-				changed = e.Has(fsnotify.Create|fsnotify.Chmod) && strings.HasSuffix(e.Name, socketName)
-				// On Linux the socket listens when its mode changes. Elsewhere its name comes before it listens.
+				changed = e.Has(fsnotify.Create|fsnotify.Chmod) &&
+					strings.HasSuffix(e.Name, socketName)
+				// On Linux the socket listens when its mode changes. Elsewhere its name comes
+				// before it listens.
 				again = time.After(listenTime)
 			}
 		}

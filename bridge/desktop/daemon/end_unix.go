@@ -29,7 +29,8 @@ func endPeer(c net.Conn) error {
 	return errors.Join(err, ended)
 }
 
-// endPeerOf checks the connection after FindProcess: no other process gets the pid while the connection is open.
+// endPeerOf checks the connection after FindProcess: no other process gets the pid while the
+// connection is open.
 func endPeerOf(fd int) error {
 	pid, err := peerPID(fd)
 	switch {

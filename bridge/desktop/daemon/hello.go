@@ -12,16 +12,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/parts"
 )
 
-// Protocol is the version of the protocol between a client and a daemon. Each incompatible change increases it.
+// Protocol is the version of the protocol between a client and a daemon. Each incompatible change
+// increases it.
 const Protocol = 1
 
 // The kinds of clients.
 const (
 	// AsAgent is an agent's pipe: MCP follows, a message on each line.
 	AsAgent = "agent"
-	// AsCommand is a person's command, such as pagewire ls: MCP follows. It does not keep the daemon running.
+	// AsCommand is a person's command, such as pagewire ls: MCP follows. It does not keep the
+	// daemon running.
 	AsCommand = "command"
-	// AsHTTP is a process of this user that sends HTTP requests. It does not keep the daemon running.
+	// AsHTTP is a process of this user that sends HTTP requests. It does not keep the daemon
+	// running.
 	AsHTTP = "http"
 	// AsSuccessor is a process that asks the daemon to retire, so that another can run.
 	AsSuccessor = "successor"
@@ -38,7 +41,8 @@ const (
 )
 
 const (
-	// maxToAgent is the longest line of a daemon, in bytes. A gateway passes on results with up to 32 MiB of contents.
+	// maxToAgent is the longest line of a daemon, in bytes. A gateway passes on results with up to
+	// 32 MiB of contents.
 	maxToAgent = 64 << 20
 	// beatEvery is the interval of the heartbeat.
 	beatEvery = 500 * time.Millisecond
@@ -102,7 +106,8 @@ type Launch struct {
 	Notice string `json:"notice,omitempty"`
 }
 
-// Flags are the flags of one agent. They apply to this agent even if another agent has started the daemon.
+// Flags are the flags of one agent. They apply to this agent even if another agent has started the
+// daemon.
 type Flags struct {
 	AllowOrigins []string `json:"allowOrigins,omitempty"`
 	DenyOrigins  []string `json:"denyOrigins,omitempty"`
@@ -111,7 +116,8 @@ type Flags struct {
 	// that the launched browser opens, which count there.
 	Shown  []string `json:"shown,omitempty"`
 	Opened []string `json:"opened,omitempty"`
-	// Parts are the user's rules for parts of these pages, and PartsFile has them: its path is absolute.
+	// Parts are the user's rules for parts of these pages, and PartsFile has them: its path is
+	// absolute.
 	Parts     parts.Rules `json:"parts,omitempty"`
 	PartsFile string      `json:"partsFile,omitempty"`
 	Reminders string      `json:"reminders,omitempty"`
@@ -150,7 +156,8 @@ func readHello(in *bufio.Reader) (h Hello, err error) {
 		Protocol int `json:"pagewire"`
 		Version  string
 	}
-	if over || json.Unmarshal(line, &head) != nil || head.Protocol < 1 || len(head.Version) > maxText {
+	if over || json.Unmarshal(line, &head) != nil || head.Protocol < 1 ||
+		len(head.Version) > maxText {
 		return Hello{}, errNotHello
 	}
 	if head.Protocol != Protocol {
@@ -172,12 +179,15 @@ func writeHello(w io.Writer, h Hello) error {
 }
 
 func otherProtocol(daemon, client Hello) string {
-	return fmt.Sprintf("pagewire %.40q runs (protocol %d), and this is %.40q (protocol %d): end all agents, and start "+
-		"them with one version", daemon.Version, daemon.Protocol, client.Version, client.Protocol)
+	return fmt.Sprintf(
+		"pagewire %.40q runs (protocol %d), and this is %.40q (protocol %d): end all agents, and start "+
+			"them with one version", daemon.Version, daemon.Protocol, client.Version,
+		client.Protocol)
 }
 
-// readLine returns the next line with its line feed, valid until the next read. If the line has more than most bytes,
-// it returns the beginning with a line feed, and over is true. At the end of the input it fails with io.EOF.
+// readLine returns the next line with its line feed, valid until the next read. If the line has
+// more than most bytes, it returns the beginning with a line feed, and over is true. At the end of
+// the input it fails with io.EOF.
 func readLine(in *bufio.Reader, most int) (line []byte, over bool, err error) {
 	line, err = in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {

@@ -12,9 +12,9 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A journal is a pipe's copy of its agent's session, so that the session outlives a daemon: the handshake, the log
-// level, the subscriptions, and the requests without an answer. It is plain data: messages go in, and messages to send
-// come out. Its methods are not safe for concurrent use.
+// A journal is a pipe's copy of its agent's session, so that the session outlives a daemon: the
+// handshake, the log level, the subscriptions, and the requests without an answer. It is plain
+// data: messages go in, and messages to send come out. Its methods are not safe for concurrent use.
 type journal struct {
 	handshake   bridge.JSON // the params of initialize, once it is answered; nil in the modern era
 	version     string      // the negotiated version
@@ -47,17 +47,20 @@ type request struct {
 // An ownRequest repeats a request of the agent that an earlier daemon has answered.
 type ownRequest struct{ method, uri string }
 
-// maxKept bounds the lines that are kept for the next daemon, in bytes. A request above it gets an error there.
+// maxKept bounds the lines that are kept for the next daemon, in bytes. A request above it gets an
+// error there.
 const maxKept = 8 << 20
 
 func newJournal() *journal {
-	return &journal{subscribed: map[string]bool{}, waiting: map[string]*request{}, asked: map[string]bool{}}
+	return &journal{subscribed: map[string]bool{}, waiting: map[string]*request{},
+		asked: map[string]bool{}}
 }
 
 // An output is the messages to send after a message or a daemon's end. Each ends in a line feed.
 type output struct{ toDaemon, toAgent [][]byte }
 
-// fromAgent records a line of the agent. It reports whether to pass it on: false for an answer to an earlier daemon.
+// fromAgent records a line of the agent. It reports whether to pass it on: false for an answer to
+// an earlier daemon.
 func (j *journal) fromAgent(line []byte) (pass bool) {
 	m, ok := bridge.DecodeMessage(bytes.TrimSpace(line))
 	if !ok {
@@ -101,7 +104,8 @@ func (j *journal) answer(id string) *request {
 	return q
 }
 
-// notificationHead is the beginning of a gateway's notification. Results, which may have megabytes, begin with the id.
+// notificationHead is the beginning of a gateway's notification. Results, which may have megabytes,
+// begin with the id.
 var notificationHead = []byte(`{"jsonrpc":"2.0","method":`)
 
 // eventsHead is the beginning of the method of an event stream's notification, in JSON.
@@ -109,7 +113,8 @@ var eventsHead = []byte(`"notifications/events/`)
 
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
-// fromDaemon records a line of the daemon. It reports whether to pass it on. An error ends the session.
+// fromDaemon records a line of the daemon. It reports whether to pass it on. An error ends the
+// session.
 func (j *journal) fromDaemon(line []byte) (pass bool, out output, err error) {
 	text := bridge.JSON(line)
 	if bytes.HasPrefix(line, notificationHead) {
@@ -147,7 +152,8 @@ func (j *journal) fromDaemon(line []byte) (pass bool, out output, err error) {
 	return true, out, nil
 }
 
-// granted records a request that the next daemon must grant too. result is empty if the daemon has refused it.
+// granted records a request that the next daemon must grant too. result is empty if the daemon has
+// refused it.
 func (j *journal) granted(q *request, result bridge.JSON) {
 	switch {
 	case len(result) == 0:
@@ -162,8 +168,9 @@ func (j *journal) granted(q *request, result bridge.JSON) {
 	}
 }
 
-// acknowledged records that a listen has begun. If the listen was first sent to an earlier daemon, it may have missed
-// changes since, so out notifies the agent of each. If that daemon had acknowledged it, pass is false.
+// acknowledged records that a listen has begun. If the listen was first sent to an earlier daemon,
+// it may have missed changes since, so out notifies the agent of each. If that daemon had
+// acknowledged it, pass is false.
 func (j *journal) acknowledged(params bridge.JSON) (pass bool, out output) {
 	id := params.Get("_meta").Get(subscriptionID)
 	q := j.waiting[string(id)]
@@ -179,8 +186,9 @@ func (j *journal) acknowledged(params bridge.JSON) (pass bool, out output) {
 	granted := params.Get("notifications")
 	for _, list := range []string{"resources", "tools"} {
 		if granted.Get(list + "ListChanged").True() {
-			out.toAgent = append(out.toAgent, message{Method: "notifications/" + list + "/list_changed",
-				Params: map[string]any{"_meta": meta}}.line())
+			out.toAgent = append(out.toAgent,
+				message{Method: "notifications/" + list + "/list_changed",
+					Params: map[string]any{"_meta": meta}}.line())
 		}
 	}
 	for uri := range granted.Get("resourceSubscriptions").Elements {
@@ -214,7 +222,8 @@ func (q *request) resumed(id string) []byte {
 	return message{ID: json.RawMessage(id), Method: q.method, Params: params}.line()
 }
 
-// errVersion means that the next daemon negotiates another version, so that the session cannot go on.
+// errVersion means that the next daemon negotiates another version, so that the session cannot go
+// on.
 var errVersion = errors.New("the pagewire that runs now cannot go on with this session")
 
 // repeated handles the answer to a request of the journal.
@@ -223,7 +232,8 @@ func (j *journal) repeated(own ownRequest, answer bridge.JSON) (out output, err 
 	switch own.method {
 	case "initialize":
 		if version, _ := result.Get("protocolVersion").Text(); version != j.version {
-			return out, fmt.Errorf("%w: it speaks MCP %q, and the agent was promised %q; start the agent again",
+			return out, fmt.Errorf(
+				"%w: it speaks MCP %q, and the agent was promised %q; start the agent again",
 				errVersion, version, j.version)
 		}
 	case "resources/subscribe":
@@ -239,20 +249,24 @@ func (j *journal) repeated(own ownRequest, answer bridge.JSON) (out output, err 
 	return out, nil
 }
 
-// replay returns the messages for a new daemon and the agent. Tool calls get an error, since they may have run.
+// replay returns the messages for a new daemon and the agent. Tool calls get an error, since they
+// may have run.
 func (j *journal) replay() (out output) {
 	j.own, j.refused = map[string]ownRequest{}, map[string]bool{}
 	clear(j.asked)
 	if j.handshake != nil {
-		out.toDaemon = append(out.toDaemon, j.repeat(ownRequest{method: "initialize"}, json.RawMessage(j.handshake)))
+		out.toDaemon = append(out.toDaemon,
+			j.repeat(ownRequest{method: "initialize"}, json.RawMessage(j.handshake)))
 		if j.initialized {
 			out.toDaemon = append(out.toDaemon, message{Method: "notifications/initialized"}.line())
 			for _, list := range []string{"resources", "tools"} {
-				out.toAgent = append(out.toAgent, message{Method: "notifications/" + list + "/list_changed"}.line())
+				out.toAgent = append(out.toAgent,
+					message{Method: "notifications/" + list + "/list_changed"}.line())
 			}
 		}
 		if j.level != nil {
-			out.toDaemon = append(out.toDaemon, j.repeat(ownRequest{method: "logging/setLevel"}, json.RawMessage(j.level)))
+			out.toDaemon = append(out.toDaemon,
+				j.repeat(ownRequest{method: "logging/setLevel"}, json.RawMessage(j.level)))
 		}
 		for _, uri := range slices.Sorted(maps.Keys(j.subscribed)) {
 			out.toDaemon = append(out.toDaemon, j.subscribe(uri))
@@ -310,7 +324,8 @@ type message struct {
 	Error   any             `json:"error,omitempty"`
 }
 
-// line returns the message as a line. It cannot fail: all parts are parsed JSON, strings and numbers.
+// line returns the message as a line. It cannot fail: all parts are parsed JSON, strings and
+// numbers.
 func (m message) line() []byte {
 	m.Version = "2.0"
 	text, err := json.Marshal(m)

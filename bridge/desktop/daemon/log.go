@@ -9,7 +9,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/internal/userdir"
 )
 
-// maxLog bounds a log, in bytes. Above it a new file begins, and the earlier one is kept as path+".1".
+// maxLog bounds a log, in bytes. Above it a new file begins, and the earlier one is kept as
+// path+".1".
 const maxLog = 1 << 20
 
 // A logFile is a daemon's log, at a path in the user's directory.
@@ -39,7 +40,8 @@ func OpenLog(path string) (*logFile, error) {
 
 func (l *logFile) open() error {
 	if info, err := os.Lstat(l.path); err == nil && !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "open", Path: l.path, Err: errors.New("it is no file: find out what put it there")}
+		return &fs.PathError{Op: "open", Path: l.path,
+			Err: errors.New("it is no file: find out what put it there")}
 	}
 	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -18,13 +18,16 @@ import (
 )
 
 const (
-	// maxToDaemon is the longest part of an agent's line that passes, in bytes. A gateway refuses more than 4 MiB.
+	// maxToDaemon is the longest part of an agent's line that passes, in bytes. A gateway refuses
+	// more than 4 MiB.
 	maxToDaemon = 8 << 20
-	// redialFirst and redialLast are the first and the longest pause between two attempts to find or start a daemon.
+	// redialFirst and redialLast are the first and the longest pause between two attempts to find
+	// or start a daemon.
 	redialFirst, redialLast = time.Millisecond, time.Second
 	// aloneFirst and aloneLast are these pauses while this process serves its agent alone.
 	aloneFirst, aloneLast = time.Second, 30 * time.Second
-	// lastAnswers is the time for answers after an agent has closed its input. Some clients kill the pipe after 2 s.
+	// lastAnswers is the time for answers after an agent has closed its input. Some clients kill
+	// the pipe after 2 s.
 	lastAnswers = 1500 * time.Millisecond
 )
 
@@ -39,28 +42,31 @@ type PipeOptions struct {
 	Dial func(context.Context, Hello) (*Conn, error)
 	// Probe connects to the running daemon, and starts none.
 	Probe func(context.Context, Hello) (*Conn, error)
-	// Alone serves the agent in this process if no daemon can run, for a reason that is shown to people. AloneEnded
-	// (may be nil) is called when a daemon has taken over the session.
+	// Alone serves the agent in this process if no daemon can run, for a reason that is shown to
+	// people. AloneEnded (may be nil) is called when a daemon has taken over the session.
 	Alone      func(h Hello, reason error) *Conn
 	AloneEnded func()
-	// Notice is called when the daemon has another sentence about the agent's browser, or none ("").
+	// Notice is called when the daemon has another sentence about the agent's browser, or none
+	// ("").
 	Notice func(sentence string)
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
-// Pipe carries an agent's messages to the daemon and back, unchanged but for a byte order mark. It returns nil when the
-// agent has ended its input, or ctx is cancelled. When the daemon dies, hangs or retires, the session goes on at the
-// next one. If no daemon can run, Alone serves the agent, and the pipe looks for a daemon again later. Pipe fails with
-// the error of In or Out, with the cause of ctx's end, or with the reason why no daemon can continue the session. A Read
-// of In or a Write to Out that is under way then goes on until the owner of In or Out closes it.
+// Pipe carries an agent's messages to the daemon and back, unchanged but for a byte order mark. It
+// returns nil when the agent has ended its input, or ctx is cancelled. When the daemon dies, hangs
+// or retires, the session goes on at the next one. If no daemon can run, Alone serves the agent,
+// and the pipe looks for a daemon again later. Pipe fails with the error of In or Out, with the
+// cause of ctx's end, or with the reason why no daemon can continue the session. A Read of In or a
+// Write to Out that is under way then goes on until the owner of In or Out closes it.
 func Pipe(ctx context.Context, o PipeOptions) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := &pipe{o: o, ctx: ctx, cancel: cancel, journal: newJournal(), out: bufio.NewWriterSize(o.Out, 64<<10)}
+	p := &pipe{o: o, ctx: ctx, cancel: cancel, journal: newJournal(),
+		out: bufio.NewWriterSize(o.Out, 64<<10)}
 	p.changed.L = &p.mu
 	go p.fromAgent()
 	go func() { cancel(p.run(ctx)) }()
@@ -82,24 +88,26 @@ func Pipe(ctx context.Context, o PipeOptions) error {
 // errEnded is the cause of a pipe's end when the agent has ended.
 var errEnded = errors.New("the agent has ended")
 
-// A pipe has two parties that do not wait for each other: fromAgent, which reads the agent, and run, which serves it at
-// one daemon after the other. Between two daemons fromAgent waits, so that no line of the agent overtakes the replay.
+// A pipe has two parties that do not wait for each other: fromAgent, which reads the agent, and
+// run, which serves it at one daemon after the other. Between two daemons fromAgent waits, so that
+// no line of the agent overtakes the replay.
 type pipe struct {
 	o      PipeOptions
 	ctx    context.Context // ends with the pipe
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex // guards the fields below; not held during a read or write
-	changed  sync.Cond  // signals a change of c or sending, and the end of ctx
-	c        *Conn      // receives the agent's lines; nil between two daemons, and before begin
-	sending  bool       // fromAgent writes a line to a daemon, without the lock
-	retired  *Conn      // gets no more of the agent's lines, or none if begin has not run for it
-	next     *Conn      // a daemon that was found while Alone served the agent, until connect takes it
-	ended    bool       // set once: the agent has closed its input
-	journal  *journal   // has every line of the agent before a daemon gets it
-	handover []byte     // what all agents share, as a daemon has last said it; nil before that
-	again    bool       // set once: a daemon has had the hello
-	noticed  string     // the last notice; "" before that
+	mu      sync.Mutex // guards the fields below; not held during a read or write
+	changed sync.Cond  // signals a change of c or sending, and the end of ctx
+	c       *Conn      // receives the agent's lines; nil between two daemons, and before begin
+	sending bool       // fromAgent writes a line to a daemon, without the lock
+	retired *Conn      // gets no more of the agent's lines, or none if begin has not run for it
+	// a daemon that was found while Alone served the agent, until connect takes it
+	next     *Conn
+	ended    bool     // set once: the agent has closed its input
+	journal  *journal // has every line of the agent before a daemon gets it
+	handover []byte   // what all agents share, as a daemon has last said it; nil before that
+	again    bool     // set once: a daemon has had the hello
+	noticed  string   // the last notice; "" before that
 
 	outMu   sync.Mutex // guards out, and is held for whole lines
 	out     *bufio.Writer
@@ -124,8 +132,9 @@ func (p *pipe) fromAgent() {
 	}
 }
 
-// toDaemon waits for a daemon, writes a line of the agent into the journal, and passes it on. If the daemon dies meanwhile, the journal
-// repeats the line to the next one. It reports false when the pipe has ended.
+// toDaemon waits for a daemon, writes a line of the agent into the journal, and passes it on. If
+// the daemon dies meanwhile, the journal repeats the line to the next one. It reports false when
+// the pipe has ended.
 func (p *pipe) toDaemon(line []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +174,9 @@ func (p *pipe) run(ctx context.Context) error {
 			return err
 		}
 		if c.Daemon.Stays {
-			p.o.Log.Warn("the daemon goes on until no agent uses the browser that it has launched, and "+
-				"then another one is started", "build", c.Daemon.Version)
+			p.o.Log.Warn(
+				"the daemon goes on until no agent uses the browser that it has launched, and "+
+					"then another one is started", "build", c.Daemon.Version)
 		}
 		p.mu.Lock()
 		p.again = true
@@ -219,8 +229,9 @@ func (p *pipe) hello() Hello {
 	return h
 }
 
-// lookAgain moves an agent from Alone to a daemon, as soon as one can run. Open requests have retireTimeout, as at a
-// daemon that retires. The time is short because this process may have the port that the daemon needs.
+// lookAgain moves an agent from Alone to a daemon, as soon as one can run. Open requests have
+// retireTimeout, as at a daemon that retires. The time is short because this process may have the
+// port that the daemon needs.
 func (p *pipe) lookAgain(ctx context.Context, alone *Conn) {
 	retry.Sleep(ctx, aloneFirst)
 	for range retry.Attempts(ctx, aloneFirst, aloneLast) {
@@ -238,8 +249,8 @@ func (p *pipe) lookAgain(ctx context.Context, alone *Conn) {
 	}
 }
 
-// retire ends the output to a daemon, which still answers open requests. Later requests go to the next daemon. If begin
-// has not run for c yet, begin ends the output.
+// retire ends the output to a daemon, which still answers open requests. Later requests go to the
+// next daemon. If begin has not run for c yet, begin ends the output.
 func (p *pipe) retire(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,7 +263,8 @@ func (p *pipe) retire(c *Conn) {
 	c.CloseWrite()
 }
 
-// serve carries messages until the daemon is gone. It returns nil if the session goes on at another daemon.
+// serve carries messages until the daemon is gone. It returns nil if the session goes on at another
+// daemon.
 func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	defer c.Close()
 	p.mu.Lock()
@@ -265,7 +277,8 @@ func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	if c.Daemon.PID != 0 {
 		go p.watch(ctx, c, gone)
 	}
-	go func() { // at the same time as the reading: the repeated lines may exceed the socket's buffer
+	// at the same time as the reading: the repeated lines may exceed the socket's buffer
+	go func() {
 		if _, err := c.Write(bytes.Join(out.toDaemon, nil)); err == nil {
 			p.begin(c, gone)
 		}
@@ -281,7 +294,8 @@ func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	return err
 }
 
-// begin directs the agent's lines to a daemon that has the state of the one before, unless it has gone or must retire.
+// begin directs the agent's lines to a daemon that has the state of the one before, unless it has
+// gone or must retire.
 func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -389,17 +403,20 @@ func (p *pipe) toAgent(now bool, lines ...[]byte) error {
 }
 
 const (
-	// measureEvery is the interval at which silence is measured. A pause of this process counts for at most twice as long.
+	// measureEvery is the interval at which silence is measured. A pause of this process counts for
+	// at most twice as long.
 	measureEvery = 100 * time.Millisecond
 )
 
-// A silence measures the time in which a daemon sends nothing, this process runs, and its agent reads.
+// A silence measures the time in which a daemon sends nothing, this process runs, and its agent
+// reads.
 type silence struct {
 	last time.Time
 	long time.Duration
 }
 
-// measure is called every measureEvery. heard breaks the silence. It reports whether the silence is too long.
+// measure is called every measureEvery. heard breaks the silence. It reports whether the silence is
+// too long.
 func (s *silence) measure(now time.Time, heard bool) bool {
 	s.long += min(now.Sub(s.last), 2*measureEvery)
 	s.last = now
@@ -409,8 +426,9 @@ func (s *silence) measure(now time.Time, heard bool) bool {
 	return s.long >= maxSilence
 }
 
-// watch ends a daemon that hangs, so that another can be started. If a silent daemon answers a probe, watch only closes
-// the connection. If another daemon answers, the silent one hung while it retired. It is ended too: it may have the port.
+// watch ends a daemon that hangs, so that another can be started. If a silent daemon answers a
+// probe, watch only closes the connection. If another daemon answers, the silent one hung while it
+// retired. It is ended too: it may have the port.
 func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 	t := time.NewTicker(measureEvery)
 	defer t.Stop()

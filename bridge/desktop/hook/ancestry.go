@@ -12,18 +12,19 @@ type process struct {
 	// began is the start time, in the system's unit. Together with pid it identifies one process.
 	began uint64
 	name  string // the program's, which the system may have shortened
-	// terminal is true for the leader of a terminal's session: a person's shell, or another program that the terminal
-	// has started.
+	// terminal is true for the leader of a terminal's session: a person's shell, or another program
+	// that the terminal has started.
 	terminal bool
 }
 
 func (p process) String() string { return fmt.Sprintf("%d at %d", p.pid, p.began) }
 
-// maxAncestors bounds the search. Between an agent and its `pagewire serve` there are four processes with npx.
+// maxAncestors bounds the search. Between an agent and its `pagewire serve` there are four
+// processes with npx.
 const maxAncestors = 32
 
-// ancestors lists a process's parent, grandparent, and so on, up to the leader of a terminal's session. No process
-// above that leader is the agent.
+// ancestors lists a process's parent, grandparent, and so on, up to the leader of a terminal's
+// session. No process above that leader is the agent.
 func ancestors(pid int, find func(int) (process, bool)) (chain []process) {
 	p, ok := find(pid)
 	for ok && p.parent > 0 && len(chain) < maxAncestors {
@@ -38,18 +39,20 @@ func ancestors(pid int, find func(int) (process, bool)) (chain []process) {
 }
 
 // shells are programs that run a command line for another one.
-var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh " +
-	"pwsh.exe env timeout nice nohup")
+var shells = strings.Fields(
+	"sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh " +
+		"pwsh.exe env timeout nice nohup")
 
 // A starter is the process that started a hook.
 type starter struct {
 	process
-	// agent is false for a person's shell: a `pagewire serve` below it need not belong to the hook's agent.
+	// agent is false for a person's shell: a `pagewire serve` below it need not belong to the
+	// hook's agent.
 	agent bool
 }
 
-// starterOf finds the process that started another: its first ancestor that is not a shell, otherwise its last
-// ancestor.
+// starterOf finds the process that started another: its first ancestor that is not a shell,
+// otherwise its last ancestor.
 func starterOf(pid int, find func(int) (process, bool)) (s starter) {
 	for _, p := range ancestors(pid, find) {
 		s.process = p
@@ -61,8 +64,9 @@ func starterOf(pid int, find func(int) (process, bool)) (s starter) {
 	return s
 }
 
-// among lists the processes in pids that descend from the starter, of these only the nearest, in order of their start.
-// The others can be of another agent: if the starter has started one, that agent's `pagewire serve` is below both.
+// among lists the processes in pids that descend from the starter, of these only the nearest, in
+// order of their start. The others can be of another agent: if the starter has started one, that
+// agent's `pagewire serve` is below both.
 func (s starter) among(pids []int, find func(int) (process, bool)) (found []int) {
 	if !s.agent {
 		return nil
@@ -81,7 +85,8 @@ func (s starter) among(pids []int, find func(int) (process, bool)) (found []int)
 		}
 	}
 	slices.SortFunc(list, func(a, b descendant) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.began, b.began), cmp.Compare(a.pid, b.pid))
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.began, b.began),
+			cmp.Compare(a.pid, b.pid))
 	})
 	for _, d := range list {
 		if d.distance == list[0].distance {

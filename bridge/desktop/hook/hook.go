@@ -1,10 +1,11 @@
-// Package hook is for the hook of an agent program, `pagewire changes`. The hook asks the daemon which changes of the
-// open pages its agent has not been told of.
+// Package hook is for the hook of an agent program, `pagewire changes`. The hook asks the daemon
+// which changes of the open pages its agent has not been told of.
 //
-// The program has started a `pagewire serve`. The daemon knows that process, and keeps a record of the contents that
-// its agent has seen. The program also starts the hook. A shell, or npx, may be in between. The hook asks for the agent
-// whose `pagewire serve` descends from the hook's starter (ancestry.go). If none descends from it, or more than one,
-// the hook asks for the record of the conversation, which the program names.
+// The program has started a `pagewire serve`. The daemon knows that process, and keeps a record of
+// the contents that its agent has seen. The program also starts the hook. A shell, or npx, may be
+// in between. The hook asks for the agent whose `pagewire serve` descends from the hook's starter
+// (ancestry.go). If none descends from it, or more than one, the hook asks for the record of the
+// conversation, which the program names.
 //
 // The package never waits longer than its caller's context, and starts no process.
 package hook
@@ -31,8 +32,8 @@ const (
 	Path = "/changes"
 	// maxAsk and maxTold bound a question and its answer, in bytes.
 	maxAsk, maxTold = 256 << 10, 256 << 10
-	// patience bounds the time for an answer: hooks give up earlier. A daemon that works lists its agents within
-	// listTime.
+	// patience bounds the time for an answer: hooks give up earlier. A daemon that works lists its
+	// agents within listTime.
 	patience, listTime = 3 * time.Second, 900 * time.Millisecond
 )
 
@@ -41,7 +42,8 @@ type question struct {
 	gateway.Ask
 	// PID is the process of the agent's pipe.
 	PID int `json:"pid,omitempty"`
-	// Changed, if not nil, asks which of these URIs are news to the agent, for a program that wakes it.
+	// Changed, if not nil, asks which of these URIs are news to the agent, for a program that wakes
+	// it.
 	Changed []string `json:"changed,omitzero"`
 }
 
@@ -53,9 +55,9 @@ type told struct {
 	PIDs []int `json:"pids,omitempty"`
 }
 
-// Changes returns the changes since the agent that has started this process was last told, or "". q.Session is the
-// program's name for the conversation, or "". daemon makes requests to the daemon. The error is a sentence, and wraps
-// the error of daemon or ctx.
+// Changes returns the changes since the agent that has started this process was last told, or "".
+// q.Session is the program's name for the conversation, or "". daemon makes requests to the daemon.
+// The error is a sentence, and wraps the error of daemon or ctx.
 func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, error) {
 	s, found, err := pipes(ctx, daemon)
 	if err != nil {
@@ -76,10 +78,11 @@ func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, e
 }
 
 // ErrNoAgent is the error of Unknown if it cannot find the agent that started this process.
-var ErrNoAgent = errors.New("this process was not started by an agent with exactly one pagewire serve")
+var ErrNoAgent = errors.New(
+	"this process was not started by an agent with exactly one pagewire serve")
 
-// Unknown is gateway.Agent.Unknown for the agent that has started this process. It fails with ErrNoAgent, or as Changes
-// does.
+// Unknown is gateway.Agent.Unknown for the agent that has started this process. It fails with
+// ErrNoAgent, or as Changes does.
 func Unknown(ctx context.Context, daemon *http.Client, uris []string) ([]string, error) {
 	_, found, err := pipes(ctx, daemon)
 	if err != nil {
@@ -109,19 +112,22 @@ func post(ctx context.Context, q question, daemon *http.Client) (t told, err err
 	if err != nil {
 		return t, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+Path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+Path,
+		bytes.NewReader(body))
 	if err != nil {
 		return t, err
 	}
 	answer, err := daemon.Do(r)
 	if err != nil {
-		return t, fmt.Errorf("the gateway does not say what has changed: %w", errors.Unwrap(err)) // without the URL
+		// without the URL
+		return t, fmt.Errorf("the gateway does not say what has changed: %w", errors.Unwrap(err))
 	}
 	defer answer.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil ||
 		answer.StatusCode != http.StatusOK {
-		return t, fmt.Errorf("the gateway does not say what has changed: it answers %.80q; restart the agents with "+
-			"one version", answer.Status)
+		return t, fmt.Errorf(
+			"the gateway does not say what has changed: it answers %.80q; restart the agents with "+
+				"one version", answer.Status)
 	}
 	return t, nil
 }
@@ -156,13 +162,15 @@ func (a *Agents) of(pid int) (agent *gateway.Agent, all []int) {
 	return a.byPID[pid], slices.Sorted(maps.Keys(a.byPID))
 }
 
-// Handler answers a hook for a registered agent, otherwise for a conversation, or with the list of agents.
+// Handler answers a hook for a registered agent, otherwise for a conversation, or with the list of
+// agents.
 func (a *Agents) Handler(g *gateway.Gateway) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		var q question
-		if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAsk)).Decode(&q) != nil {
+		if r.Method != http.MethodPost ||
+			json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAsk)).Decode(&q) != nil {
 			http.Error(w, "this is no question of a hook", http.StatusBadRequest)
 			return
 		}

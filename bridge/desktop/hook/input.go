@@ -28,8 +28,8 @@ type Input struct {
 // ErrInput is the error of Read for input that it does not accept.
 var ErrInput = errors.New("the input of the hook is not a JSON object of at most 4 MiB")
 
-// Read reads a hook's standard input, up to the end of its JSON object: some programs leave the input open after it. It
-// fails with ErrInput, or with ctx's error.
+// Read reads a hook's standard input, up to the end of its JSON object: some programs leave the
+// input open after it. It fails with ErrInput, or with ctx's error.
 func Read(ctx context.Context, from io.Reader) (Input, error) {
 	type result struct {
 		in  Input

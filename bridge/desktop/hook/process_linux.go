@@ -15,8 +15,8 @@ func processOf(pid int) (process, bool) {
 	return parseStat(string(text))
 }
 
-// parseStat reads "pid (name) state ppid pgrp session tty_nr", and the start time in the 22nd field. A name can contain
-// brackets and spaces.
+// parseStat reads "pid (name) state ppid pgrp session tty_nr", and the start time in the 22nd
+// field. A name can contain brackets and spaces.
 func parseStat(text string) (p process, ok bool) {
 	number, rest, found := strings.Cut(text, " (")
 	end := strings.LastIndex(rest, ") ")

@@ -75,7 +75,9 @@ func (h *Handler) families(s *gateway.Snapshot) []family {
 	return []family{
 		{gauge, "build_info", "1, labelled with the version.",
 			values{label("version", h.opt.Version): 1}},
-		{gauge, "pages", "Pages (documents and frames) that are attached, by the transport on which they came.", pages},
+		{gauge, "pages",
+			"Pages (documents and frames) that are attached, by the transport on which they came.",
+			pages},
 		{gauge, "tabs", "Tabs that have a page attached.", one(len(tabs))},
 		{gauge, "resources", "Resources and templates that agents see.", one(len(s.Resources))},
 		{gauge, "page_tools", "Names by which agents can call tools of pages.", one(len(s.Tools))},

@@ -18,8 +18,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/pages/extension"
 )
 
-// attached are the running browsers that agents have asked for with --chrome. The gateway is attached to each while at
-// least one of its agents is connected.
+// attached are the running browsers that agents have asked for with --chrome. The gateway is
+// attached to each while at least one of its agents is connected.
 type attached struct {
 	g   *gateway.Gateway
 	hub string
@@ -40,8 +40,9 @@ type attachment struct {
 	stop   context.CancelFunc // ends the current connection; nil before the first
 }
 
-// want attaches the gateway to the browser at a DevTools URL ("auto": the running one), until release is called. With
-// inject, pages without a page layer get one. While one agent wants that, it applies to all pages of the browser.
+// want attaches the gateway to the browser at a DevTools URL ("auto": the running one), until
+// release is called. With inject, pages without a page layer get one. While one agent wants that,
+// it applies to all pages of the browser.
 func (a *attached) want(url string, inject bool) (release func(), err error) {
 	if !IsBrowser(url) {
 		return nil, fmt.Errorf("%.80q is no DevTools URL of a browser", url)
@@ -67,10 +68,12 @@ func (a *attached) want(url string, inject bool) (release func(), err error) {
 // IsBrowser reports whether a text names a running browser: auto, or a DevTools URL.
 func IsBrowser(text string) bool {
 	u, err := url.Parse(text)
-	return text == "auto" || err == nil && u.Host != "" && slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme)
+	return text == "auto" || err == nil && u.Host != "" &&
+		slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme)
 }
 
-// count adds by to an attachment's agents, and begins, ends or changes the attachment. mu must be held.
+// count adds by to an attachment's agents, and begins, ends or changes the attachment. mu must be
+// held.
 func (a *attached) count(url string, inject bool, by int) {
 	one := a.at[url]
 	one.agents[inject] += by
@@ -107,8 +110,8 @@ func (a *attached) close() {
 // reattachEvery is the pause between two attempts to attach to a browser.
 const reattachEvery = 250 * time.Millisecond
 
-// follow attaches to a browser until ctx ends, also after the user has restarted it. It calls seen after the first look
-// at the browser, or when no browser answers.
+// follow attaches to a browser until ctx ends, also after the user has restarted it. It calls seen
+// after the first look at the browser, or when no browser answers.
 func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 	defer seen()
 	o.Gateway, o.Log, o.Source, o.Looked, o.Picks = a.hub, a.log, o.URL, seen, a.picks
@@ -118,7 +121,8 @@ func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 	var err error
 	for range retry.Attempts(ctx, reattachEvery, reattachEvery) {
 		if err != nil && err.Error() != said && !errors.Is(err, context.Canceled) {
-			said = err.Error() // not after a launched browser has ended: that ends ctx during the pause
+			// not after a launched browser has ended: that ends ctx during the pause
+			said = err.Error()
 			a.log.Warn("no browser, and try again", "browser", o.URL, "error", err)
 		}
 		if err = a.attach(ctx, o); err != nil {
@@ -148,8 +152,8 @@ func noticeOf(url string) string { return "browser " + url }
 // secret matches the part of a DevTools address that lets its reader control the browser.
 var secret = regexp.MustCompile(`/devtools/browser/[^\s:"]*`)
 
-// say tells agents and people why the pages of a browser of --chrome are missing, or with nil that they are not. It does
-// nothing once the connection is not wanted any more.
+// say tells agents and people why the pages of a browser of --chrome are missing, or with nil that
+// they are not. It does nothing once the connection is not wanted any more.
 func (a *attached) say(ctx context.Context, o cdp.Options, err error) {
 	sentence := ""
 	if err != nil {

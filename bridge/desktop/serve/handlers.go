@@ -19,8 +19,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// handlers are those of the TCP ports, and the checks before them. The daemon's port, and an --http port on
-// loopback, have all paths. An --http port that other machines reach has only the agents' path.
+// handlers are those of the TCP ports, and the checks before them. The daemon's port, and an --http
+// port on loopback, have all paths. An --http port that other machines reach has only the agents'
+// path.
 type handlers struct {
 	o         Options
 	local     *access.Guard
@@ -31,10 +32,13 @@ type handlers struct {
 	agents *agents.HTTP
 }
 
-// newHandlers returns the handlers. token is "" if it could not be read. secret returns the extension's secret.
-func newHandlers(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *handlers {
+// newHandlers returns the handlers. token is "" if it could not be read. secret returns the
+// extension's secret.
+func newHandlers(g *gateway.Gateway, o Options, token string,
+	secret func() (string, error)) *handlers {
 	guard := access.Options{
-		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: g.AllowedOrigins, Log: o.Log,
+		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: g.AllowedOrigins,
+		Log: o.Log,
 	}
 	local := guard
 	local.Extension, local.Secret = extension.ExtensionOrigin, secret
@@ -48,9 +52,11 @@ func newHandlers(g *gateway.Gateway, o Options, token string, secret func() (str
 		Extensions: []string{extension.ExtensionID}, Secret: secret,
 		Refused: h.local.Count, Log: o.Log,
 	})
-	h.inspector = inspect.New(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: h.local.AdmitFeed,
-		Refused: h.refused})
-	h.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log, Agent: o.scope(o.Flags)})
+	h.inspector = inspect.New(g,
+		inspect.Options{Version: o.Version, Log: o.Log, Admit: h.local.AdmitFeed,
+			Refused: h.refused})
+	h.agents = agents.NewHTTP(g,
+		agents.HTTPOptions{Shares: o.Shares, Log: o.Log, Agent: o.scope(o.Flags)})
 	return h
 }
 
@@ -90,7 +96,9 @@ type port struct {
 func openPort(o Options) (*port, error) {
 	host, _, err := net.SplitHostPort(o.HTTP)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q is not an address to listen on: it must be like 127.0.0.1:8080", ErrUsage, o.HTTP)
+		return nil,
+			fmt.Errorf("%w: %q is not an address to listen on: it must be like 127.0.0.1:8080",
+				ErrUsage, o.HTTP)
 	}
 	p := &port{public: !weborigin.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
 	if o.TLSCert != "" || o.TLSKey != "" {
@@ -101,12 +109,15 @@ func openPort(o Options) (*port, error) {
 		p.tls = pair.Config()
 	}
 	if p.public && p.tls == nil && !o.InsecureHTTP {
-		return nil, fmt.Errorf("%w: --http %s can be reached from other machines, and without TLS anybody on the "+
-			"way reads the token and all that agents read: "+
-			"add --tls-cert FILE and --tls-key FILE, or say --insecure-http as well", ErrUsage, o.HTTP)
+		return nil, fmt.Errorf(
+			"%w: --http %s can be reached from other machines, and without TLS anybody on the "+
+				"way reads the token and all that agents read: "+
+				"add --tls-cert FILE and --tls-key FILE, or say --insecure-http as well", ErrUsage,
+			o.HTTP)
 	}
 	if p.Listener, err = net.Listen("tcp", o.HTTP); err != nil {
-		return nil, fmt.Errorf("serve agents at %s: %w; stop what listens there, or choose another port", o.HTTP, err)
+		return nil, fmt.Errorf(
+			"serve agents at %s: %w; stop what listens there, or choose another port", o.HTTP, err)
 	}
 	return p, nil
 }

@@ -145,7 +145,8 @@ func (l *launcher) run(ctx context.Context, seen func()) {
 			return
 		}
 		old := func(t time.Time) bool { return time.Since(t) > crashTime }
-		if crashes = slices.DeleteFunc(append(crashes, time.Now()), old); len(crashes) > maxCrashes {
+		if crashes = slices.DeleteFunc(append(crashes, time.Now()),
+			old); len(crashes) > maxCrashes {
 			l.say(ctx, crashesNotice)
 			return
 		}
@@ -238,7 +239,8 @@ func (l *launcher) open() {
 	for _, address := range l.unopened() {
 		go func() { // a browser that stands still does not read
 			if err := b.Open(address); err != nil {
-				l.log.Warn("the launched browser opens no further tab", "url", address, "error", err)
+				l.log.Warn("the launched browser opens no further tab", "url", address, "error",
+					err)
 			}
 		}()
 	}

@@ -29,8 +29,8 @@ const DefaultHub = "127.0.0.1:7433"
 type Options struct {
 	// Version is shown to agents, pages and people. Default "0".
 	Version string
-	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon. Default
-	// DefaultHub.
+	// Hub is the address at which pages find the daemon. Processes with the same hub share a
+	// daemon. Default DefaultHub.
 	Hub string
 	// Flags are the flags of the agent on standard input, or, without Stdio, of all agents on HTTP.
 	Flags daemon.Flags
@@ -42,8 +42,8 @@ type Options struct {
 	Out   io.Writer
 	// Start is the command line that starts a daemon.
 	Start []string
-	// Log receives the log. Default none. LogFile is its path, if it is a file. LogLevel is its level. It is debug
-	// while an agent with Flags.Debug is connected. LogLevel may be nil.
+	// Log receives the log. Default none. LogFile is its path, if it is a file. LogLevel is its
+	// level. It is debug while an agent with Flags.Debug is connected. LogLevel may be nil.
 	Log      *slog.Logger
 	LogFile  string
 	LogLevel *slog.LevelVar
@@ -54,9 +54,11 @@ type Options struct {
 	HTTP string
 	// AllowHosts are host names that clients may use for the ports, besides loopback's.
 	AllowHosts []string
-	// NoToken admits agents on loopback without a token, if the kernel says that they are this user's processes.
+	// NoToken admits agents on loopback without a token, if the kernel says that they are this
+	// user's processes.
 	NoToken bool
-	// TLSCert and TLSKey are PEM files for HTTP. Without them an address that other machines reach needs InsecureHTTP.
+	// TLSCert and TLSKey are PEM files for HTTP. Without them an address that other machines reach
+	// needs InsecureHTTP.
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
 	// Shares are the bounds of one agent on HTTP.
@@ -96,8 +98,9 @@ func (o *Options) check() error {
 	}
 	if host, _, err := net.SplitHostPort(o.Hub); err != nil ||
 		!weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
-		return fmt.Errorf("%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents "+
-			"elsewhere are served by --http", ErrUsage, DefaultHub, o.Hub)
+		return fmt.Errorf(
+			"%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents "+
+				"elsewhere are served by --http", ErrUsage, DefaultHub, o.Hub)
 	}
 	return nil
 }
@@ -112,7 +115,8 @@ func originsOf(addresses []string) (origins []string) {
 		}
 		port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
 		origin := u.Scheme + "://" + strings.ToLower(strings.TrimSuffix(u.Host, port))
-		if port != "" && u.Host != "" && !strings.Contains(u.Host, "*") && !slices.Contains(origins, origin) {
+		if port != "" && u.Host != "" && !strings.Contains(u.Host, "*") &&
+			!slices.Contains(origins, origin) {
 			origins = append(origins, origin)
 		}
 	}
@@ -135,8 +139,8 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 		NoSubscriptions: f.NoSubscriptions}
 }
 
-// comeBack is the time before a new daemon admits pages. In it the former daemon's agents bring the tabs' numbers,
-// which takes some 20 ms.
+// comeBack is the time before a new daemon admits pages. In it the former daemon's agents bring the
+// tabs' numbers, which takes some 20 ms.
 const comeBack = 100 * time.Millisecond
 
 // schemes are those of the addresses that are opened. Others, such as mailto, would start programs.

@@ -18,22 +18,27 @@ import (
 )
 
 const (
-	// portFirst and portLast are the first and the longest pause between two attempts to listen on the port.
+	// portFirst and portLast are the first and the longest pause between two attempts to listen on
+	// the port.
 	portFirst, portLast = 20 * time.Millisecond, 250 * time.Millisecond
-	// portPatience is the time after which agents are notified that the daemon does not have the port. A dead process
-	// keeps it for some milliseconds, and a daemon that retires for a second, in which it answers requests.
+	// portPatience is the time after which agents are notified that the daemon does not have the
+	// port. A dead process keeps it for some milliseconds, and a daemon that retires for a second,
+	// in which it answers requests.
 	portPatience = 1500 * time.Millisecond
-	// headerTimeout is the time for a request's header. Connections without a full header by then are dropped.
+	// headerTimeout is the time for a request's header. Connections without a full header by then
+	// are dropped.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
 	maxHeader                  = 64 << 10
-	// maxIdle bounds the connections of a port without a request under way. Above it, one of the user, or of the other
-	// machine, with most of them is closed: idle connections must not use up the process's descriptors.
+	// maxIdle bounds the connections of a port without a request under way. Above it, one of the
+	// user, or of the other machine, with most of them is closed: idle connections must not use up
+	// the process's descriptors.
 	maxIdle = 128
 	// shutdownTimeout bounds the requests under way when the daemon ends.
 	shutdownTimeout = 500 * time.Millisecond
 )
 
-// A pagePort is the port for pages, the inspector and agents on HTTP. The daemon works without it too.
+// A pagePort is the port for pages, the inspector and agents on HTTP. The daemon works without it
+// too.
 type pagePort struct {
 	addr    string
 	handler http.Handler
@@ -70,17 +75,21 @@ func (p *pagePort) serve(ctx context.Context) {
 func (p *pagePort) without(err error) {
 	const without = "agents go on, without pages that connect by themselves, the inspector and agents on HTTP"
 	if inUse(err) {
-		p.notice("port", "Another program has "+p.addr+": pages that connect by themselves do not get here until it ends.")
-		p.log.Warn("something else has the port: "+without+", until it is free", "addr", p.addr, "error", err)
+		p.notice("port", "Another program has "+p.addr+
+			": pages that connect by themselves do not get here until it ends.")
+		p.log.Warn("something else has the port: "+without+", until it is free", "addr", p.addr,
+			"error", err)
 		return
 	}
 	why := err
 	if failed := (*net.OpError)(nil); errors.As(err, &failed) {
 		why = failed.Err // without the address, which the notice has already
 	}
-	p.notice("port", "Pagewire cannot listen on "+p.addr+" ("+why.Error()+"): pages that connect by themselves do not "+
+	p.notice("port", "Pagewire cannot listen on "+p.addr+" ("+why.Error()+
+		"): pages that connect by themselves do not "+
 		"get here until it can.")
-	p.log.Warn("the system does not let us have the port: "+without+"; choose another with --hub, or allow this one",
+	p.log.Warn("the system does not let us have the port: "+without+
+		"; choose another with --hub, or allow this one",
 		"addr", p.addr, "error", err)
 }
 
@@ -130,7 +139,8 @@ func ownerOf(c net.Conn) string {
 	return who.String()
 }
 
-// accept serves at the port until ctx ends, or the listener fails. late means that without has reported an error.
+// accept serves at the port until ctx ends, or the listener fails. late means that without has
+// reported an error.
 func (p *pagePort) accept(ctx context.Context, l net.Listener, late bool) {
 	at := l.Addr().String()
 	if late {

@@ -27,7 +27,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/pages/extension"
 )
 
-// A process is a gateway with its pages, ports and browsers: the daemon's, or the one that serves an agent alone.
+// A process is a gateway with its pages, ports and browsers: the daemon's, or the one that serves
+// an agent alone.
 type process struct {
 	o        Options
 	g        *gateway.Gateway
@@ -74,22 +75,28 @@ func (s secrets) extension() (string, error) {
 // newProcess returns a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
 	options := gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins,
-		Shown: o.Flags.Shown, Opened: o.Flags.Opened, Parts: o.Flags.Parts, PartsFile: o.Flags.PartsFile, AnyScheme: o.AnyScheme, Log: o.Log}
+		Shown: o.Flags.Shown, Opened: o.Flags.Opened, Parts: o.Flags.Parts,
+		PartsFile: o.Flags.PartsFile, AnyScheme: o.AnyScheme, Log: o.Log}
 	ctx, stop := context.WithCancel(context.Background())
 	if o.Node != nil {
 		options.Share = uplink.New(ctx, *o.Node).Share
 	}
 	g := gateway.New(options)
 	if known.missing != nil {
-		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+known.missing.Error()+".")
-		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",
+		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+
+			known.missing.Error()+".")
+		o.Log.Error(
+			"there is no token: what needs it, agents on HTTP and the inspector, is not served",
+			"error",
 			known.missing)
 	}
-	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, picks: &cdp.Picks{}, at: map[string]*attachment{}},
+	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, picks: &cdp.Picks{},
+		at: map[string]*attachment{}},
 		begun: make(chan struct{}), ctx: ctx, stop: stop}
 	p.launcher = &launcher{g: g, log: o.Log, attached: p.attached, takesPages: p.takesPages}
 	p.handlers = newHandlers(g, o, known.token, known.extension)
-	p.port = &pagePort{addr: o.Hub, handler: p.handlers.handler(false), notice: g.Notice, log: o.Log}
+	p.port = &pagePort{addr: o.Hub, handler: p.handlers.handler(false), notice: g.Notice,
+		log: o.Log}
 	p.pages = sync.OnceFunc(func() { close(p.begun) })
 	p.all.Go(func() {
 		if p.takesPages() {
@@ -147,7 +154,8 @@ func (p *process) busy() bool {
 	return p.handlers.inspector.Busy() || p.handlers.agents.Busy() || p.launcher.isThere()
 }
 
-// local returns the handler for processes of this user: native hosts, hooks, and requests about the daemon.
+// local returns the handler for processes of this user: native hosts, hooks, and requests about the
+// daemon.
 func (p *process) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
@@ -161,7 +169,8 @@ func (p *process) local() http.Handler {
 		s := p.g.Snapshot()
 		pages := slices.DeleteFunc(s.Pages, func(p gateway.PageState) bool { return p.Shown })
 		is := Status{
-			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(pages), Agents: len(s.Agents),
+			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(pages),
+			Agents:  len(s.Agents),
 			Notices: p.g.Notices(),
 		}
 		if r.URL.RawQuery == withTabs {
@@ -243,7 +252,8 @@ func (p *process) nameProfile(f daemon.Flags) (release func()) {
 	return p.g.NameProfile(cmp.Or(f.Chrome, launchedBrowser), f.Name)
 }
 
-// debug makes the log verbose until done is called. One agent is enough: a longer log harms no other agent.
+// debug makes the log verbose until done is called. One agent is enough: a longer log harms no
+// other agent.
 func (p *process) debug() (done func()) {
 	add := func(n int) {
 		p.mu.Lock()
@@ -272,7 +282,8 @@ type Status struct {
 	Agents int `json:"agents"`
 	// Notices are sentences about faults, as agents get them.
 	Notices []string `json:"notices,omitempty"`
-	// Tabs are open tabs that offer nothing, for AskTabs alone. No agent gets their titles and addresses.
+	// Tabs are open tabs that offer nothing, for AskTabs alone. No agent gets their titles and
+	// addresses.
 	Tabs []Tab `json:"tabs,omitempty"`
 }
 
@@ -285,7 +296,8 @@ type Tab struct {
 // tabsOf are the first tabs, with their texts cut.
 func tabsOf(infos []gateway.PageInfo) (tabs []Tab) {
 	for _, info := range infos[:min(len(infos), maxTabs)] {
-		tabs = append(tabs, Tab{gateway.Shorten(info.Title, maxTabText), gateway.Shorten(info.URL, maxTabText)})
+		tabs = append(tabs,
+			Tab{gateway.Shorten(info.Title, maxTabText), gateway.Shorten(info.URL, maxTabText)})
 	}
 	return tabs
 }
@@ -293,7 +305,8 @@ func tabsOf(infos []gateway.PageInfo) (tabs []Tab) {
 // maxTabs and maxTabText bound Status.Tabs, and maxStatus what Ask reads of it.
 const maxTabs, maxTabText, maxStatus = 200, 300, 1 << 20
 
-// Ask asks the running daemon for its status. It fails with daemon.ErrNone, with ctx's error, or with a sentence.
+// Ask asks the running daemon for its status. It fails with daemon.ErrNone, with ctx's error, or
+// with a sentence.
 func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 	return statusOf(ctx, hub, version, statusPath)
 }
@@ -315,8 +328,8 @@ const askTimeout = 2 * time.Second
 
 const pickPath, partsPath = "/pick", "/parts"
 
-// Pick waits until a person has clicked on a part of a page in one of the daemon's browsers. It fails
-// with daemon.ErrNone, with ctx's error, or with a sentence.
+// Pick waits until a person has clicked on a part of a page in one of the daemon's browsers. It
+// fails with daemon.ErrNone, with ctx's error, or with a sentence.
 func Pick(ctx context.Context, hub, version string) (picked cdp.Picked, err error) {
 	err = askDaemon(ctx, hub, version, http.MethodPost, pickPath, maxPicked, &picked)
 	return picked, err

@@ -13,8 +13,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 )
 
-// Agent runs `pagewire serve` on standard input and output: a pipe to the daemon. It returns nil when the agent ends
-// its input, when the process that started this one has gone, or when ctx ends.
+// Agent runs `pagewire serve` on standard input and output: a pipe to the daemon. It returns nil
+// when the agent ends its input, when the process that started this one has gone, or when ctx ends.
 func Agent(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -65,7 +65,8 @@ func pipe(ctx context.Context, o Options, with daemon.PipeOptions) error {
 	return err
 }
 
-// Daemon runs the daemon that an agent's pipe starts. It ends after the last agent. It calls started when it listens.
+// Daemon runs the daemon that an agent's pipe starts. It ends after the last agent. It calls
+// started when it listens.
 func Daemon(ctx context.Context, o Options, started func()) error {
 	if err := o.check(); err != nil {
 		return err
@@ -75,7 +76,8 @@ func Daemon(ctx context.Context, o Options, started func()) error {
 	return daemon.Run(ctx, p.options(started))
 }
 
-// Foreground runs `pagewire serve --http`: it is the daemon until ctx ends or, with Stdio, until its agent leaves.
+// Foreground runs `pagewire serve --http`: it is the daemon until ctx ends or, with Stdio, until
+// its agent leaves.
 func Foreground(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -133,16 +135,19 @@ func Foreground(ctx context.Context, o Options) error {
 	return nil
 }
 
-// agent serves the agent on standard input until it leaves or ctx ends, and returns context.Canceled or an error.
-// Without Stdio it returns nil when ctx ends.
+// agent serves the agent on standard input until it leaves or ctx ends, and returns
+// context.Canceled or an error. Without Stdio it returns nil when ctx ends.
 func (p *process) agent(ctx context.Context) error {
 	if !p.o.Stdio {
 		<-ctx.Done()
 		return nil
 	}
 	if err := pipe(ctx, p.o, daemon.PipeOptions{
-		Dial:  daemon.Dialer{Hub: p.o.Hub}.Dial,
-		Alone: func(h daemon.Hello, _ error) *daemon.Conn { return daemon.Alone(ctx, p.options(nil), h) },
+		Dial: daemon.Dialer{Hub: p.o.Hub}.Dial,
+		Alone: func(h daemon.Hello,
+			_ error) *daemon.Conn {
+			return daemon.Alone(ctx, p.options(nil), h)
+		},
 	}); err != nil {
 		return err
 	}

@@ -53,7 +53,8 @@ func (t *Tools) wait(ctx context.Context, c Call, args []byte) answer {
 			in.URIs = slices.Sorted(m.URIs)
 		}
 		if len(in.URIs) == 0 {
-			return failure(Wait + ": name uris; without them it waits for what you have read, and " +
+			return failure(Wait +
+				": name uris; without them it waits for what you have read, and " +
 				"that is nothing yet")
 		}
 	}

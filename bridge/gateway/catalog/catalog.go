@@ -294,7 +294,8 @@ func (c *Catalog) entryAt(at *place) *Entry {
 	r, own := o.shown(), o.Resource.URI
 	r.URI = at.key
 	r.Unlisted = at.key != own && c.places[own].offers[0] == o || o.standsBack()
-	return &Entry{Page: o.Page, Resource: r, Title: o.words, Owner: o.Page.Owner(), segment: o.segment}
+	return &Entry{Page: o.Page, Resource: r, Title: o.words, Owner: o.Page.Owner(),
+		segment: o.segment}
 }
 
 func (c *Catalog) setEntry(key string, now *Entry) {

@@ -179,7 +179,8 @@ func (p *Page) Listed(yield func(uri string) bool) {
 	for _, o := range p.Offers {
 		for _, at := range o.places {
 			e := p.catalog.entries[at.key]
-			listed := e != nil && e.Page == p && !e.Resource.Unlisted && !strings.Contains(at.key, "{")
+			listed := e != nil && e.Page == p && !e.Resource.Unlisted &&
+				!strings.Contains(at.key, "{")
 			if listed && !yield(at.key) {
 				return
 			}

@@ -1,6 +1,6 @@
 // Package door decides what each agent may use. It is the only place that permits: whoever gives an
-// agent something of a page asks a Pass at that moment, and who works for an agent over a time holds
-// a Route, which only a Pass makes.
+// agent something of a page asks a Pass at that moment, and who works for an agent over a time
+// holds a Route, which only a Pass makes.
 //
 // An agent's Scope never changes, but what it permits does: a URI may lead to a page of another
 // profile, and a page's profile may get another name. So nothing here remembers an answer about a
@@ -28,14 +28,15 @@ type Scope struct {
 	Allow []string
 	// Deny lists origins that are outside the scope. It takes precedence over the other lists.
 	Deny []string
-	// Only lists the only origins that can be in the scope, and, with ProfilePrefix, the only profiles,
-	// by the user's names. A list without origins allows all origins, and one without profiles all.
+	// Only lists the only origins that can be in the scope, and, with ProfilePrefix, the only
+	// profiles, by the user's names. A list without origins allows all origins, and one without
+	// profiles all.
 	Only []string
-	// Front adds the tab in front of the user (FrontURI), and Debugging the tools that pages have for
-	// their developers.
+	// Front adds the tab in front of the user (FrontURI), and Debugging the tools that pages have
+	// for their developers.
 	Front, Debugging bool
-	// Shown lists origins whose pages the user shows (bridge.Owner.Shown), besides what these offer,
-	// and Opened such origins of browsers that Pagewire launched.
+	// Shown lists origins whose pages the user shows (bridge.Owner.Shown), besides what these
+	// offer, and Opened such origins of browsers that Pagewire launched.
 	Shown, Opened []string
 	// Transport is how the agent connects, one of the constants below.
 	Transport string
@@ -76,7 +77,10 @@ type rule struct {
 var rules = []rule{
 	{ // Profiles that the agent's user has not named.
 		concerns: func(s *scope) bool { return len(s.profiles) > 0 },
-		permits:  func(s *scope, o bridge.Owner) bool { return slices.Contains(s.profiles, o.Profile) },
+		permits: func(s *scope,
+			o bridge.Owner) bool {
+			return slices.Contains(s.profiles, o.Profile)
+		},
 	},
 	{ // What a page shows, unless the user has granted it to all agents, or has named its origin.
 		concerns: func(s *scope) bool { return s.Transport != TransportCommand },
@@ -166,8 +170,8 @@ type Door[P Page] struct {
 	find   func(uri string) (page P, ok bool)
 }
 
-// New returns a Door to the pages of a scope. find returns the page to which a URI, or a template in
-// the list, leads now.
+// New returns a Door to the pages of a scope. find returns the page to which a URI, or a template
+// in the list, leads now.
 func New[P Page](served Scope, find func(uri string) (page P, ok bool)) *Door[P] {
 	return &Door[P]{served.compile(), find}
 }
@@ -230,8 +234,8 @@ func (p *Pass[P]) every(permits func(*Pass[P]) bool) bool {
 	return true
 }
 
-// Sees reports whether a URI or a template exists for the agent now. One to which no page leads does
-// if its origin is in a scope without profiles, since the agent may wait for it.
+// Sees reports whether a URI or a template exists for the agent now. One to which no page leads
+// does if its origin is in a scope without profiles, since the agent may wait for it.
 //
 // Why do an agent's lists go by the origin of a URI alone? A function of the URI needs no page, so
 // an open page of a denied origin changes no answer, and an agent cannot find it out. A list of
@@ -257,9 +261,9 @@ func (p *Pass[P]) Sees(uri string) bool {
 	return ok && p.scope.permits(page.Owner()) || !ok && len(p.scope.profiles) == 0
 }
 
-// MayWish reports whether the agent may wait for a URI, or for any at an origin: the scope has pages
-// of that origin. Whether the page that has the URI is one of them is another question, which has
-// other answers later.
+// MayWish reports whether the agent may wait for a URI, or for any at an origin: the scope has
+// pages of that origin. Whether the page that has the URI is one of them is another question, which
+// has other answers later.
 func (p *Pass[P]) MayWish(uri string) bool {
 	if p.all != nil {
 		return p.every(func(other *Pass[P]) bool { return other.MayWish(uri) })
@@ -309,8 +313,8 @@ func (p *Pass[P]) Resolve(uri string) *Route[P] {
 	return nil
 }
 
-// To returns the route to a page whose tool an agent calls, or nil. debugging means that the tool is
-// for the page's developers.
+// To returns the route to a page whose tool an agent calls, or nil. debugging means that the tool
+// is for the page's developers.
 func (p *Pass[P]) To(page P, debugging bool) *Route[P] {
 	if debugging && !p.SeesDebugging() || !p.Permits(page.Owner()) {
 		return nil

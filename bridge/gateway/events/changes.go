@@ -15,26 +15,29 @@ import (
 // MaxURIs bounds the resources of one subscription. It follows the first ones.
 const MaxURIs = 1000
 
-// MaxAllURIs bounds the resources of all subscriptions of a gateway, and the resources that one agent subscribes to.
+// MaxAllURIs bounds the resources of all subscriptions of a gateway, and the resources that one
+// agent subscribes to.
 const MaxAllURIs = 10_000
 
-// A State identifies the last change of a resource: by its document's name in a cursor, and by the page's own count.
-// The zero State is that of a resource without a page.
+// A State identifies the last change of a resource: by its document's name in a cursor, and by the
+// page's own count. The zero State is that of a resource without a page.
 type State struct {
 	Document string
 	Count    int64
 	At       time.Time // when the gateway learned of it
 }
 
-// Changes are the pending events of one subscription to Updated. A resource has one event, no matter how often it has
-// changed since its last event. Make Changes with NewChanges, Add the resources, and then call Begin.
+// Changes are the pending events of one subscription to Updated. A resource has one event, no
+// matter how often it has changed since its last event. Make Changes with NewChanges, Add the
+// resources, and then call Begin.
 type Changes struct {
 	sub   Subscription
 	every time.Duration // the least time between two events of a resource
 	sees  func(uri string) bool
 	items map[string]*item
 	dirty map[*item]bool
-	// latest is the count of the last change of each document, and in is the number of its resources.
+	// latest is the count of the last change of each document, and in is the number of its
+	// resources.
 	latest Documents
 	in     map[string]int
 	// from is the cursor that the subscription began with. met has the documents of that moment.
@@ -66,8 +69,10 @@ func (s *noteState) before(cursor func() string) (n Note, ok bool) {
 	case s.over && !s.warned:
 		s.warned = true
 		n.Kind, n.Refused = Failed, &bridge.EventError{Kind: bridge.EventExhausted,
-			Message: "not all resources are followed: one subscription has at most " + strconv.Itoa(MaxURIs) +
-				", and all together " + strconv.Itoa(MaxAllURIs) + "; name an origin or a uriPrefix",
+			Message: "not all resources are followed: one subscription has at most " +
+				strconv.Itoa(MaxURIs) +
+				", and all together " + strconv.Itoa(MaxAllURIs) +
+				"; name an origin or a uriPrefix",
 			Data: wire.Text(`{"limit":"resources","max":`).Int(MaxURIs).Raw(`}`)}
 	default:
 		return n, false
@@ -75,24 +80,28 @@ func (s *noteState) before(cursor func() string) (n Note, ok bool) {
 	return n, true
 }
 
-// NewChanges returns Changes without resources. every applies to a subscription whose arguments have no minIntervalMs.
-// An event of a resource that the subscriber does not see (sees) waits until it does.
+// NewChanges returns Changes without resources. every applies to a subscription whose arguments
+// have no minIntervalMs. An event of a resource that the subscriber does not see (sees) waits until
+// it does.
 func NewChanges(s Subscription, every time.Duration, sees func(uri string) bool) *Changes {
 	if s.MinInterval > 0 {
 		every = s.MinInterval
 	}
-	return &Changes{sub: s, every: every, sees: sees, items: map[string]*item{}, dirty: map[*item]bool{},
+	return &Changes{sub: s, every: every, sees: sees, items: map[string]*item{},
+		dirty:  map[*item]bool{},
 		latest: Documents{}, in: map[string]int{}, old: Documents{}}
 }
 
 // Overflow notes that there are resources beyond MaxURIs.
 func (c *Changes) Overflow() { c.note.over = true }
 
-// Add follows a resource. After Begin, the resource is told if its last change is not in the cursor.
+// Add follows a resource. After Begin, the resource is told if its last change is not in the
+// cursor.
 func (c *Changes) Add(uri string, now State) {
 	it := &item{uri: uri}
 	if c.note.begun && now.Document != "" {
-		known := c.from[now.Document] // of a page that came after Begin: the order of its resources must not matter
+		// of a page that came after Begin: the order of its resources must not matter
+		known := c.from[now.Document]
 		if _, met := c.met[now.Document]; met {
 			known = c.cursor()[now.Document]
 		}
@@ -121,8 +130,8 @@ func (c *Changes) show(it *item, now State) {
 	it.now = now
 }
 
-// Begin sets the place where the events begin: now for "", otherwise the cursor. Changes older than maxAge have no
-// event, unless maxAge is negative.
+// Begin sets the place where the events begin: now for "", otherwise the cursor. Changes older than
+// maxAge have no event, unless maxAge is negative.
 func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bridge.EventError {
 	c.met = maps.Clone(c.latest)
 	if c.note.begun = true; cursor == "" {
@@ -138,12 +147,14 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 		if !ok {
 			c.old[name] = count
 		}
-		c.note.truncated = c.note.truncated || !ok || count > latest // gone; or another server's count, or a future one
+		// gone; or another server's count, or a future one
+		c.note.truncated = c.note.truncated || !ok || count > latest
 	}
 	for _, it := range c.items {
 		count, ok := known[it.now.Document]
 		switch {
-		case it.now.Document == "", ok && it.now.Count <= count, !ok && it.now.Count == 0 && len(c.old) == 0:
+		case it.now.Document == "", ok && it.now.Count <= count, !ok && it.now.Count == 0 &&
+			len(c.old) == 0:
 			continue // the agent knows this state
 		case maxAge >= 0 && it.now.At.Before(now.Add(-maxAge)):
 			c.note.truncated = true
@@ -155,8 +166,10 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 	return nil
 }
 
-// At returns the Changes for a client with a cursor. It shares only the times of the last events with c.
-func (c *Changes) At(cursor string, maxAge time.Duration, now time.Time) (*Changes, *bridge.EventError) {
+// At returns the Changes for a client with a cursor. It shares only the times of the last events
+// with c.
+func (c *Changes) At(cursor string, maxAge time.Duration,
+	now time.Time) (*Changes, *bridge.EventError) {
 	other := NewChanges(c.sub, c.every, c.sees)
 	other.note.over = c.note.over
 	for uri, it := range c.items {
@@ -174,10 +187,12 @@ func (c *Changes) Told(uri string, now time.Time) {
 	}
 }
 
-// Touched notes a new state of a resource, so that no cursor covers it. Its event waits for Changed.
+// Touched notes a new state of a resource, so that no cursor covers it. Its event waits for
+// Changed.
 func (c *Changes) Touched(uri string, now State) {
 	it := c.items[uri]
-	if it == nil || now.Document == "" || now.Document == it.now.Document && now.Count <= it.now.Count {
+	if it == nil || now.Document == "" || now.Document == it.now.Document &&
+		now.Count <= it.now.Count {
 		return
 	}
 	if now.Document != it.now.Document {
@@ -223,7 +238,8 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 			if at.IsZero() || it.next.Before(at) {
 				at = it.next
 			}
-		case l == nil || cmp.Or(cmp.Compare(it.now.Count, l.now.Count), strings.Compare(it.uri, l.uri)) < 0:
+		case l == nil ||
+			cmp.Or(cmp.Compare(it.now.Count, l.now.Count), strings.Compare(it.uri, l.uri)) < 0:
 			least[it.now.Document] = it
 		}
 	}
@@ -240,8 +256,9 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	delete(c.dirty, first)
 	first.ready, first.moved = false, false
 	first.next = now.Add(c.every)
-	n.Occurrence = Occurrence{Name: Updated, Time: first.now.At, Subject: first.uri, Cursor: c.Cursor(),
-		ID: c.sub.ID(first.now.Count, first.now.Document, first.uri)}
+	n.Occurrence = Occurrence{Name: Updated, Time: first.now.At, Subject: first.uri,
+		Cursor: c.Cursor(),
+		ID:     c.sub.ID(first.now.Count, first.now.Document, first.uri)}
 	return n, true, at
 }
 
@@ -277,8 +294,8 @@ func (c *Changes) cursor() Documents {
 
 // A Feed has the notes of a subscription. Changes and Visits implement it.
 type Feed interface {
-	// Next takes the next note. An event of Changes lacks its Data. If ok is false, at is the time of the next note, or
-	// zero if none is pending.
+	// Next takes the next note. An event of Changes lacks its Data. If ok is false, at is the time
+	// of the next note, or zero if none is pending.
 	Next(now time.Time) (n Note, ok bool, at time.Time)
 	// Cursor is a watermark: all events at or before it have been taken.
 	Cursor() string
@@ -321,7 +338,8 @@ func (l *Log) Add(v Visit) {
 	l.entries = append(l.entries, logged{l.clock, v})
 }
 
-// Visits are the pending events of one subscription to Opened or Closed, of the owners that it sees.
+// Visits are the pending events of one subscription to Opened or Closed, of the owners that it
+// sees.
 type Visits struct {
 	sub  Subscription
 	log  *Log
@@ -330,9 +348,10 @@ type Visits struct {
 	note noteState
 }
 
-// NewVisits returns the visits after a cursor; "" is now. It leaves out visits older than maxAge, unless maxAge is
-// negative.
-func NewVisits(s Subscription, l *Log, sees func(bridge.Owner) bool, cursor string, maxAge time.Duration, now time.Time) (
+// NewVisits returns the visits after a cursor; "" is now. It leaves out visits older than maxAge,
+// unless maxAge is negative.
+func NewVisits(s Subscription, l *Log, sees func(bridge.Owner) bool, cursor string,
+	maxAge time.Duration, now time.Time) (
 	*Visits, *bridge.EventError) {
 	v := &Visits{sub: s, log: l, sees: sees, at: max(l.clock, now.UnixMicro())}
 	if cursor == "" {
@@ -368,8 +387,9 @@ func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 		}
 		v.at = e.at
 		if e.Name == v.sub.Name && v.sub.Matches("", e.Owner().Origin) && v.sees(e.Owner()) {
-			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data, Cursor: v.Cursor(),
-				ID: v.sub.ID(0, e.Page, e.Epoch)}
+			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data,
+				Cursor: v.Cursor(),
+				ID:     v.sub.ID(0, e.Page, e.Epoch)}
 			return n, true, at
 		}
 	}

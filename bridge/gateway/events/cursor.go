@@ -10,23 +10,24 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A cursor of Updated has, for each document, the count up to which the agent knows its changes. Document and count
-// come from the page, so each node, and the next daemon, can read the cursors of any other. A cursor of Opened and
-// Closed is a time of this gateway, in microseconds since 1970.
+// A cursor of Updated has, for each document, the count up to which the agent knows its changes.
+// Document and count come from the page, so each node, and the next daemon, can read the cursors of
+// any other. A cursor of Opened and Closed is a time of this gateway, in microseconds since 1970.
 //
 //	e1:3f0a9c21b7.14,b2…   documents, by a hash of their epochs
 //	t1:1764103000000000
 
 const (
 	ofDocuments, ofTime = "e1:", "t1:"
-	// maxDocuments bounds a cursor of documents. A document that is left out counts as unknown to the agent. At worst
-	// its changes are told again, with the same ids.
+	// maxDocuments bounds a cursor of documents. A document that is left out counts as unknown to
+	// the agent. At worst its changes are told again, with the same ids.
 	maxDocuments = 64
 	// documentDigits is the length of a document's name in a cursor.
 	documentDigits = 10
 )
 
-// Documents are the cursor of Updated: by a document's name, the count up to which its changes are known.
+// Documents are the cursor of Updated: by a document's name, the count up to which its changes are
+// known.
 //
 // Why is an event's cursor a list of documents, and not a revision? A revision is a time of one
 // gateway: each restart would be a gap, and another node would tell the same change under another
@@ -40,7 +41,8 @@ const (
 // repeats one event for ever.
 type Documents map[string]int64
 
-// Document returns the name of a document in a cursor. A page cannot forge the name of another origin's document.
+// Document returns the name of a document in a cursor. A page cannot forge the name of another
+// origin's document.
 func Document(origin, epoch string) string { return hash(documentDigits, origin, epoch) }
 
 // String returns the cursor's text. It keeps the documents that changed most.
@@ -71,7 +73,8 @@ func ParseDocuments(cursor string) (Documents, *bridge.EventError) {
 		name, count, _ := strings.Cut(part, ".")
 		n, good := number(count)
 		_, twice := d[name]
-		if !ok || !good || twice || len(name) != documentDigits || strings.Trim(name, "0123456789abcdef") != "" ||
+		if !ok || !good || twice || len(name) != documentDigits ||
+			strings.Trim(name, "0123456789abcdef") != "" ||
 			len(d) == maxDocuments {
 			return nil, badCursor
 		}
@@ -93,7 +96,8 @@ func ParseTime(cursor string) (at int64, refused *bridge.EventError) {
 	return at, nil
 }
 
-// CheckCursor refuses a cursor that no gateway can have made for events of a name. A cursor of "" stands for null.
+// CheckCursor refuses a cursor that no gateway can have made for events of a name. A cursor of ""
+// stands for null.
 func CheckCursor(name, cursor string) (refused *bridge.EventError) {
 	if cursor == "" {
 		return nil

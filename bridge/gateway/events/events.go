@@ -1,5 +1,5 @@
-// Package events is the catalogue of the MCP Events (SEP-3415) that pages make, and their codec: types, arguments,
-// cursors, occurrences. It knows no page, no agent and no clock.
+// Package events is the catalogue of the MCP Events (SEP-3415) that pages make, and their codec:
+// types, arguments, cursors, occurrences. It knows no page, no agent and no clock.
 package events
 
 import (
@@ -21,7 +21,8 @@ const (
 	Closed  = "page.closed"
 )
 
-// WebhookInterval is the minIntervalMs of a webhook whose arguments have none: each event starts a run of an assistant.
+// WebhookInterval is the minIntervalMs of a webhook whose arguments have none: each event starts a
+// run of an assistant.
 const WebhookInterval = 30 * time.Second
 
 const (
@@ -31,12 +32,14 @@ const (
 	mostMs       = 3_600_000
 )
 
-// types are the catalogue, without the ways of delivery. Clients show the descriptions to a model, which chooses by
-// them. Schemas may grow only by optional members, because a client renews a webhook with its old arguments.
+// types are the catalogue, without the ways of delivery. Clients show the descriptions to a model,
+// which chooses by them. Schemas may grow only by optional members, because a client renews a
+// webhook with its old arguments.
 var types = []struct{ name, description, input, payload string }{
-	{Updated, "State in a web page that the user has open has changed: the resource reads differently than before. " +
-		"One event stands for all changes of a resource since the last one, and has no contents. Read the uri then. " +
-		"Writing to the page yourself makes an event too.",
+	{Updated,
+		"State in a web page that the user has open has changed: the resource reads differently than before. " +
+			"One event stands for all changes of a resource since the last one, and has no contents. Read the uri then. " +
+			"Writing to the page yourself makes an event too.",
 		`"uri":{"type":"string","description":"Only this resource. Take it from list_page_resources."},` +
 			`"uriPrefix":{"type":"string","description":"Only resources whose URI begins so."},` +
 			originSchema + `,` +
@@ -46,9 +49,11 @@ var types = []struct{ name, description, input, payload string }{
 			`"tab":{"type":"integer"},"revision":{"type":"integer",` +
 			`"description":"That of this state. What you read has a revision of at least this."}},` +
 			`"required":["uri","origin","tab","revision"]`},
-	{Opened, "The user has opened a web page that offers live state or tools. A reload is no new page.",
+	{Opened,
+		"The user has opened a web page that offers live state or tools. A reload is no new page.",
 		originSchema, pagePayload},
-	{Closed, "A web page that offered live state or tools has been gone for 30 seconds. A reload does not close it.",
+	{Closed,
+		"A web page that offered live state or tools has been gone for 30 seconds. A reload does not close it.",
 		originSchema, pagePayload},
 }
 
@@ -66,14 +71,17 @@ func List(webhook bool) []byte {
 	}
 	text := wire.Text(`[`)
 	for _, t := range types {
-		text = text.Next().Raw(`{"name":`).Str(t.name).Raw(`,"description":`).Str(t.description).Raw(`,"delivery":`).
+		text = text.Next().Raw(`{"name":`).Str(t.name).Raw(`,"description":`).Str(
+			t.description).Raw(`,"delivery":`).
 			Raw(delivery).Raw(`,"inputSchema":{"type":"object","properties":{`).Raw(t.input).
-			Raw(`},"additionalProperties":false},"payloadSchema":{"type":"object",`).Raw(t.payload).Raw(`}}`)
+			Raw(`},"additionalProperties":false},"payloadSchema":{"type":"object",`).Raw(
+			t.payload).Raw(`}}`)
 	}
 	return text.Raw(`]`)
 }
 
-// A Subscription is a name and its arguments. It is comparable: equal values are the same subscription.
+// A Subscription is a name and its arguments. It is comparable: equal values are the same
+// subscription.
 type Subscription struct {
 	Name string
 	// Arguments is the canonical JSON text (RFC 8785) of an object.
@@ -92,8 +100,9 @@ func Parse(name string, arguments []byte) (s Subscription, refused *bridge.Event
 	if !slices.ContainsFunc(types, func(t struct{ name, description, input, payload string }) bool {
 		return t.name == name
 	}) {
-		return s, &bridge.EventError{Kind: bridge.EventNotFound, Message: "there is no event of this name",
-			Data: wire.Text(`{"kind":"event"}`)}
+		return s, &bridge.EventError{Kind: bridge.EventNotFound,
+			Message: "there is no event of this name",
+			Data:    wire.Text(`{"kind":"event"}`)}
 	}
 	v, err := wire.Parse(arguments, 4)
 	if err != nil || v.Kind() != wire.Object {
@@ -114,7 +123,8 @@ func Parse(name string, arguments []byte) (s Subscription, refused *bridge.Event
 		switch {
 		case to != nil:
 			text, ok := m.Text()
-			if !ok || text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+			if !ok || text == "" ||
+				strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 				refused = invalid(key + " must be a string that is not empty")
 			}
 			*to = text
@@ -134,7 +144,8 @@ func Parse(name string, arguments []byte) (s Subscription, refused *bridge.Event
 	if refused != nil {
 		return s, refused
 	}
-	// This is canonical: the names are ASCII, and no string has a control character, for which JCS has its own escapes.
+	// This is canonical: the names are ASCII, and no string has a control character, for which JCS
+	// has its own escapes.
 	text := wire.Text(`{`)
 	for _, key := range []string{"minIntervalMs", "origin", "uri", "uriPrefix"} {
 		if given[key] == nil {
@@ -150,9 +161,11 @@ func invalid(message string) *bridge.EventError {
 	return &bridge.EventError{Kind: bridge.EventInvalid, Message: message}
 }
 
-// Matches reports whether an event about a resource of an origin, or with "" about a page, belongs to the subscription.
+// Matches reports whether an event about a resource of an origin, or with "" about a page, belongs
+// to the subscription.
 func (s *Subscription) Matches(uri, origin string) bool {
-	return (s.URI == "" || s.URI == uri) && strings.HasPrefix(uri, s.URIPrefix) && (s.Origin == "" || s.Origin == origin)
+	return (s.URI == "" || s.URI == uri) && strings.HasPrefix(uri, s.URIPrefix) &&
+		(s.Origin == "" || s.Origin == origin)
 }
 
 // An Occurrence is one event.
@@ -163,17 +176,20 @@ type Occurrence struct {
 	Data []byte // the JSON text of an object
 	// Cursor is a watermark: all of the subscription's events at or before it have been taken.
 	Cursor string
-	// Subject is the URI or page. A newer occurrence of the same subject may replace one that was not delivered.
+	// Subject is the URI or page. A newer occurrence of the same subject may replace one that was
+	// not delivered.
 	Subject string
 }
 
-// AppendTo appends the JSON text of the occurrence to dst. cursor adds its Cursor; a poll has the cursor in its result.
+// AppendTo appends the JSON text of the occurrence to dst. cursor adds its Cursor; a poll has the
+// cursor in its result.
 func (o *Occurrence) AppendTo(dst []byte, cursor bool) []byte {
 	return append(o.appendMembers(append(dst, '{'), cursor), '}')
 }
 
 func (o *Occurrence) appendMembers(dst []byte, cursor bool) []byte {
-	text := wire.Text(dst).Raw(`"eventId":`).Str(o.ID).Raw(`,"name":`).Str(o.Name).Raw(`,"timestamp":`).
+	text := wire.Text(dst).Raw(`"eventId":`).Str(o.ID).Raw(`,"name":`).Str(o.Name).Raw(
+		`,"timestamp":`).
 		Str(o.Time.UTC().Format("2006-01-02T15:04:05.000Z07:00")).Raw(`,"data":`).Bytes(o.Data)
 	if cursor {
 		text = text.Raw(`,"cursor":`).Str(o.Cursor)
@@ -181,8 +197,9 @@ func (o *Occurrence) appendMembers(dst []byte, cursor bool) []byte {
 	return text
 }
 
-// ID makes the id of an event from a count and a hash of the texts that identify it. The subscription is in the hash,
-// so that two webhooks with one URL get two ids for the same change. Each node makes the same id.
+// ID makes the id of an event from a count and a hash of the texts that identify it. The
+// subscription is in the hash, so that two webhooks with one URL get two ids for the same change.
+// Each node makes the same id.
 func (s *Subscription) ID(count int64, of ...string) string {
 	return strconv.FormatInt(count, 10) + "." + hash(16, append(of, s.Name, s.Arguments)...)
 }
@@ -202,7 +219,8 @@ func UpdatedData(uri, title, origin string, tab int, revision int64) []byte {
 	if title != "" {
 		text = text.Raw(`,"title":`).Str(cut(title))
 	}
-	return text.Raw(`,"origin":`).Str(origin).Raw(`,"tab":`).Int(tab).Raw(`,"revision":`).Int64(revision).Raw(`}`)
+	return text.Raw(`,"origin":`).Str(origin).Raw(`,"tab":`).Int(tab).Raw(`,"revision":`).Int64(
+		revision).Raw(`}`)
 }
 
 // PageData returns the data of an Opened or Closed event.

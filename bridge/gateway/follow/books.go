@@ -20,9 +20,9 @@ import (
 
 // A Source knows pages. Books call its methods, which may call back before they return.
 type Source interface {
-	// Lead returns the page to which an agents' URI leads, and the page's own URI. It returns nil if
-	// no page reports its changes now. key names the entry of the catalog that answers for the URI,
-	// or is "".
+	// Lead returns the page to which an agents' URI leads, and the page's own URI. It returns nil
+	// if no page reports its changes now. key names the entry of the catalog that answers for the
+	// URI, or is "".
 	Lead(uri string) (p *Page, own, key string)
 	// Sees reports whether an agent that subscribes to a URI sees it.
 	Sees(uri string) bool
@@ -59,8 +59,8 @@ type Books struct {
 	// counted is the number of counts that are asked, and expired the time of the last expire.
 	counted int
 	expired time.Time
-	// again, pages and moved are what Sweep looks at: URIs that may not need their subscription or may
-	// lead elsewhere, pages all of whose URIs are so, and URIs that lead to another page.
+	// again, pages and moved are what Sweep looks at: URIs that may not need their subscription or
+	// may lead elsewhere, pages all of whose URIs are so, and URIs that lead to another page.
 	again []string
 	pages []*Page
 	moved map[string]bool
@@ -68,15 +68,15 @@ type Books struct {
 
 // A watch is a URI as agents know it. It stays while it is wanted or has a count.
 type watch struct {
-	// at is the watch's share of a subscription at the page to which the URI leads. It is nil without
-	// one. Only move changes it.
+	// at is the watch's share of a subscription at the page to which the URI leads. It is nil
+	// without one. Only move changes it.
 	at *subscription
 	// count is nil unless somebody needs to know whether the URI has changed: revisions.go.
 	count *count
 	// updates counts the page's reports since the watch began.
 	updates uint32
-	// asking is the number of agents' subscriptions that wait for the page's consent; an engine asks
-	// at most bridge.Limits.Calls things at once. agents is set while there are others.
+	// asking is the number of agents' subscriptions that wait for the page's consent; an engine
+	// asks at most bridge.Limits.Calls things at once. agents is set while there are others.
 	asking uint16
 	agents bool
 }
@@ -331,8 +331,8 @@ func (b *Books) Updated(uri string) {
 	}
 }
 
-// Tell tells the followers of a URI of its change. It waits for the page: after a reload the page may
-// not have reported its revision yet.
+// Tell tells the followers of a URI of its change. It waits for the page: after a reload the page
+// may not have reported its revision yet.
 func (b *Books) Tell(uri string) {
 	w := b.watches[uri]
 	if w == nil || w.count == nil || len(w.count.followers) == 0 {

@@ -8,13 +8,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Memory is the state of an agent between its calls. It tracks the URIs that the agent has seen, until End is called.
+// A Memory is the state of an agent between its calls. It tracks the URIs that the agent has seen,
+// until End is called.
 type Memory struct {
-	// Record must only be read. Given, Told, Drop and Empty change it, and keep the tracking of Books in step.
+	// Record must only be read. Given, Told, Drop and Empty change it, and keep the tracking of
+	// Books in step.
 	*seen.Record
-	// Tag begins the texts that the agent did not request. A page does not know it, and so cannot imitate them.
+	// Tag begins the texts that the agent did not request. A page does not know it, and so cannot
+	// imitate them.
 	Tag string
-	// Refused counts, by tool, the consecutive calls that were refused because the agent did not know the state.
+	// Refused counts, by tool, the consecutive calls that were refused because the agent did not
+	// know the state.
 	Refused map[string]int
 	// Unread has the URIs that were dropped, and not given to the agent since: at most maxUnread.
 	Unread map[string]bool
@@ -25,13 +29,15 @@ type Memory struct {
 
 // NewMemory returns the memory of an agent that has seen nothing.
 func (b *Books) NewMemory(limits seen.Limits) *Memory {
-	return &Memory{Record: seen.New(limits), Tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]",
+	return &Memory{Record: seen.New(limits), Tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) +
+		"]",
 		Refused: map[string]int{}, Unread: map[string]bool{}, told: map[string]int64{}, of: b}
 }
 
-// Given notes that the agent is given a part of a URI; a part of "" is all of it. If the URI is no longer tracked,
-// because other agents have left or its page cannot be watched, Given keeps its revision, so that stale calls are still
-// refused. The agent is then reminded of changes from the next request on.
+// Given notes that the agent is given a part of a URI; a part of "" is all of it. If the URI is no
+// longer tracked, because other agents have left or its page cannot be watched, Given keeps its
+// revision, so that stale calls are still refused. The agent is then reminded of changes from the
+// next request on.
 func (m *Memory) Given(l *live.Look, part string) {
 	if m.of.count(l.URI) == nil {
 		c := m.of.makeCount(l.URI)
@@ -84,7 +90,8 @@ func (m *Memory) Empty() {
 	clear(m.Unread)
 }
 
-// toldOf returns the last revision of a URI that the agent knows of. ok is false if it knows of none.
+// toldOf returns the last revision of a URI that the agent knows of. ok is false if it knows of
+// none.
 func (m *Memory) toldOf(uri string) (revision int64, ok bool) {
 	told, held := m.told[uri]
 	known, read := m.Known(uri)

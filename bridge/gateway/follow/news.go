@@ -17,8 +17,8 @@ type News struct {
 	Revision int64
 }
 
-// News lists the URIs that have changed since the agent read them and were not mentioned yet: those of an origin come
-// first, and later changes come before earlier ones.
+// News lists the URIs that have changed since the agent read them and were not mentioned yet: those
+// of an origin come first, and later changes come before earlier ones.
 func (m *Memory) News(origin string) (list []News) {
 	for uri := range m.URIs {
 		if m.Old(uri) && !m.Mentioned(uri) {
@@ -44,17 +44,21 @@ func later(a, b News) int {
 
 // A Telling is a text for an agent that has not requested it.
 type Telling struct {
-	Head, More string // before the list, and after a list that is too long: %d is the number of the others
-	Chars      int    // the maximum length
+	// before the list, and after a list that is too long: %d is the number of the others
+	Head, More string
+	Chars      int // the maximum length
 	List       []News
 	Found      map[string]*live.Look // the resources that are shown with contents
-	Older      map[string]bool       // URIs that had changed since the agent read them, when it called
+	// URIs that had changed since the agent read them, when it called
+	Older map[string]bool
 }
 
-// beforeThisCall marks a change that came before the call of a page's tool, so that the agent had not seen it.
+// beforeThisCall marks a change that came before the call of a page's tool, so that the agent had
+// not seen it.
 const beforeThisCall = "before this call"
 
-// Tell returns the text of a telling, or "" if nothing has changed. It notes that the agent has seen its contents.
+// Tell returns the text of a telling, or "" if nothing has changed. It notes that the agent has
+// seen its contents.
 func (m *Memory) Tell(t Telling) string {
 	head := m.Tag + " " + t.Head
 	room := t.Chars - len(head) - len(t.More)
@@ -76,7 +80,8 @@ func (m *Memory) Tell(t Telling) string {
 		}
 		if text != "" {
 			m.Given(l, v.Part)
-		} else if text = live.Fitting(live.Change{URI: n.URI, Revision: n.Revision, When: when}, room-1); text != "" {
+		} else if text = live.Fitting(live.Change{URI: n.URI, Revision: n.Revision, When: when},
+			room-1); text != "" {
 			m.Told(n.URI, n.Revision)
 		} else {
 			left++
@@ -97,12 +102,12 @@ func (m *Memory) Tell(t Telling) string {
 	return head
 }
 
-// MaxFollowed bounds the URIs that hooks report to an agent. The user's choice comes first, then the URIs
-// that the agent has read, then the listed ones.
+// MaxFollowed bounds the URIs that hooks report to an agent. The user's choice comes first, then
+// the URIs that the agent has read, then the listed ones.
 const MaxFollowed = 512
 
-// NewsAtPrompt lists the changes that the agent does not know of, or all that pages offer, the latest first. It then
-// tracks all URIs that the next prompts report.
+// NewsAtPrompt lists the changes that the agent does not know of, or all that pages offer, the
+// latest first. It then tracks all URIs that the next prompts report.
 func (m *Memory) NewsAtPrompt(chosen, listed []string, all bool) (list []News) {
 	uris := m.promptURIs(chosen, listed)
 	changed := map[string]bool{}
@@ -138,8 +143,8 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string, all bool) (list []News) {
 	return list
 }
 
-// promptURIs lists the URIs that prompts report to the agent. A URI that was in the list stays in it while there is
-// room, also while no page offers it. The others are released.
+// promptURIs lists the URIs that prompts report to the agent. A URI that was in the list stays in
+// it while there is room, also while no page offers it. The others are released.
 func (m *Memory) promptURIs(chosen, all []string) (uris []string) {
 	in := map[string]bool{}
 	add := func(list []string) {

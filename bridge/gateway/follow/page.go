@@ -5,7 +5,8 @@ import "maps"
 // A Page has the subscriptions at one page. However many URIs lead to one of the page's own, and
 // however many follow these, the page has one subscription for it.
 type Page struct {
-	// shown is set for a page that has what a document shows. Its reader runs only for who sees that.
+	// shown is set for a page that has what a document shows. Its reader runs only for who sees
+	// that.
 	shown bool
 	// send tells the page to report changes of its URI, or to stop.
 	send func(own string, on bool)
@@ -95,8 +96,8 @@ func (p *Page) end(s *subscription) {
 }
 
 // Report takes a page's report of a URI's revision. answers means that it confirms a subscription:
-// the caller calls Confirm when no earlier read can be shared any more. Otherwise it is news, unless
-// the revision is known. A wide report is of a resource that answers for more URIs.
+// the caller calls Confirm when no earlier read can be shared any more. Otherwise it is news,
+// unless the revision is known. A wide report is of a resource that answers for more URIs.
 func (p *Page) Report(own string, revision int64, wide bool) (answers, news bool) {
 	if s := p.subs[own]; s != nil {
 		if s.active && revision <= s.revision {

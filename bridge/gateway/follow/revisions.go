@@ -6,8 +6,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/coalesce"
 )
 
-// Revisions count the changes of URIs that agents were given or wait for. So a wait misses no change
-// between a read and itself, and reminders know which versions are old.
+// Revisions count the changes of URIs that agents were given or wait for. So a wait misses no
+// change between a read and itself, and reminders know which versions are old.
 //
 // A revision is the time of the change in microseconds since 1970, or one more than the last. So
 // revisions also grow across restarts of the gateway, and one revision covers all resources. In
@@ -81,8 +81,9 @@ func (b *Books) Revision(uri string) int64 {
 	return 0
 }
 
-// Found notes the hash of contents that were read, and revision, the URI's revision before the read.
-// It returns the revision of these contents: a new one if earlier contents at that revision differ.
+// Found notes the hash of contents that were read, and revision, the URI's revision before the
+// read. It returns the revision of these contents: a new one if earlier contents at that revision
+// differ.
 func (b *Books) Found(uri string, revision int64, hash [32]byte) int64 {
 	c := b.count(uri)
 	if c == nil || c.revision != revision {

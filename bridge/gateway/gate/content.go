@@ -97,8 +97,8 @@ func shape(members ...member) []member {
 	return slices.Concat([]member{{"type", true, text}}, members, last)
 }
 
-// object returns the members that pass, and their values: given if that is all of it. missing is the first one that
-// is needed and does not pass.
+// object returns the members that pass, and their values: given if that is all of it. missing is
+// the first one that is needed and does not pass.
 func (g *passage) object(given wire.Value, list []pair, same bool, as []member) (
 	out wire.Value, passed []wire.Value, missing string) {
 	passed = make([]wire.Value, 0, 8)
@@ -394,8 +394,8 @@ type Contents struct {
 // A Part is one of MCP's contents: strings of JSON, or absent.
 type Part struct{ URI, MIMEType, Text, Blob wire.Value }
 
-// ReadContents checks the JSON text of a read's contents. own reports whether the page may use a URI: agents rely on
-// it. The error means that text is no JSON.
+// ReadContents checks the JSON text of a read's contents. own reports whether the page may use a
+// URI: agents rely on it. The error means that text is no JSON.
 func ReadContents(text []byte, own func(uri string) bool) (*Contents, error) {
 	g := passage{text: text, own: own}
 	contents, why, err := g.contents()

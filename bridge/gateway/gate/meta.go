@@ -22,7 +22,8 @@ var notThePages = map[string]string{
 	"toolResult":    "it is from before MCP 2024-11-05",
 	// Of content blocks.
 	"icons": "a client would fetch them from where the page says",
-	// Keys of _meta, and labels of their prefixes, as resource.Reserved has them. Every other key passes as data.
+	// Keys of _meta, and labels of their prefixes, as resource.Reserved has them. Every other key
+	// passes as data.
 	"progressToken":        "it is the client's",
 	"traceparent":          "a trace is the client's",
 	"tracestate":           "a trace is the client's",
@@ -71,8 +72,9 @@ func (g *passage) meta(v wire.Value) wire.Value {
 	return only(len(o.t) > 1, wire.Value(o.Raw("}").t))
 }
 
-// mend rewrites text that Walk.Odd reports, and reports whether it has: half of a surrogate pair becomes U+FFFD, line
-// separators are escaped, and a number beyond a double becomes null, as in JSON.stringify. The text is valid JSON.
+// mend rewrites text that Walk.Odd reports, and reports whether it has: half of a surrogate pair
+// becomes U+FFFD, line separators are escaped, and a number beyond a double becomes null, as in
+// JSON.stringify. The text is valid JSON.
 func (g *passage) mend() bool {
 	if !g.odd {
 		return false

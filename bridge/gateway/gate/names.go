@@ -10,11 +10,12 @@ import (
 )
 
 // Names are the page's names of a tool's arguments, where agents have others: some APIs of models
-// refuse a request for a name such as "user[email]". The key is the path of a property in the page's
-// schema, with the name that a call may use at its end.
+// refuse a request for a name such as "user[email]". The key is the path of a property in the
+// page's schema, with the name that a call may use at its end.
 type Names map[string]string
 
-// separator is between the parts of a path. A name that has it is a path of its own, and harms its page.
+// separator is between the parts of a path. A name that has it is a path of its own, and harms its
+// page.
 const separator = "\x00"
 
 // A property is one of a schema's, by both of its names.
@@ -28,8 +29,8 @@ var (
 	strange  = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
 )
 
-// rename gives properties other names where models refuse the page's. One that collides gets a hash of
-// the page's.
+// rename gives properties other names where models refuse the page's. One that collides gets a hash
+// of the page's.
 func rename(list []property, taken map[string]int) {
 	wanted := map[string]int{}
 	for i := range list {
@@ -86,11 +87,13 @@ func (n Names) write(t wire.Text, v wire.Value, path string) wire.Text {
 	return t.Bytes(v)
 }
 
-// Adopt adds earlier names of properties that there still are, since clients keep lists. A name that
-// means another property now stays with it. earlier gets the names that are new to it, up to a bound.
+// Adopt adds earlier names of properties that there still are, since clients keep lists. A name
+// that means another property now stays with it. earlier gets the names that are new to it, up to a
+// bound.
 func (n Names) Adopt(earlier Names, room *int) {
 	for key, page := range n {
-		if name := key[strings.LastIndex(key, separator)+1:]; name != page && earlier[key] != page && *room > 0 {
+		if name := key[strings.LastIndex(key, separator)+1:]; name != page &&
+			earlier[key] != page && *room > 0 {
 			earlier[key] = page
 			*room--
 		}

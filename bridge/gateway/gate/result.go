@@ -57,7 +57,8 @@ func ToolResult(text []byte, own func(uri string) bool) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.Faults = Faults{{"content", "a result that is nested deeper than 64 levels is served as text"}}
+		g.Faults = Faults{{"content",
+			"a result that is nested deeper than 64 levels is served as text"}}
 		r = Texts(false, string(v))
 	}
 	r.Faults = g.Faults

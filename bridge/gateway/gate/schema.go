@@ -10,12 +10,12 @@ import (
 )
 
 // A page's schema is written anew, from the keywords that this file knows. The new schema admits at
-// least what the page's admits: a tool checks its own arguments, and an outputSchema promises no more
-// than Output checks.
+// least what the page's admits: a tool checks its own arguments, and an outputSchema promises no
+// more than Output checks.
 
 const (
-	// maxNodes bounds the subschemas of a schema, and maxPath twice their nesting, with all references
-	// written out.
+	// maxNodes bounds the subschemas of a schema, and maxPath twice their nesting, with all
+	// references written out.
 	maxNodes, maxPath = 10_000, 64
 	// maxInput and maxOutput bound the new schema, in bytes. Clients compile an outputSchema.
 	maxInput, maxOutput = 256 << 10, 32 << 10
@@ -41,7 +41,8 @@ type schema struct {
 
 // normalise writes a page's schema. It returns nil, and the reason as the last fault, if it cannot.
 func normalise(v wire.Value, name string, output bool) ([]byte, Names, Faults) {
-	s := &schema{root: v, output: output, at: []string{name}, work: 64*len(v) + 1<<16, names: Names{},
+	s := &schema{root: v, output: output, at: []string{name}, work: 64*len(v) + 1<<16,
+		names:   Names{},
 		targets: map[string]wire.Value{}, headers: map[string]bool{}}
 	most := maxInput
 	if output {
@@ -51,7 +52,8 @@ func normalise(v wire.Value, name string, output bool) ([]byte, Names, Faults) {
 	if k := v.Kind(); k > wire.Null && k != wire.Object {
 		s.fail("", "it is no object")
 	} else if text = s.write(nil, v, ""); len(text) > most {
-		s.fail("", "it is longer than "+strconv.Itoa(most)+" bytes, with its references written out")
+		s.fail("", "it is longer than "+strconv.Itoa(most)+
+			" bytes, with its references written out")
 	}
 	if s.fatal {
 		return nil, nil, s.faults
@@ -142,7 +144,8 @@ func (s *schema) write(t wire.Text, v wire.Value, page string) wire.Text {
 	}
 	s.values(&o, m)
 	s.properties(&o, m)
-	if v, ok := m["items"]; ok || slices.Contains(of, "array") { // some programs demand it of an array
+	// some programs demand it of an array
+	if v, ok := m["items"]; ok || slices.Contains(of, "array") {
 		s.in([]string{"items"}, func() { o.t = s.sub(o.key("items").t, v, "") })
 	}
 	s.branches(&o, m)
@@ -150,7 +153,8 @@ func (s *schema) write(t wire.Text, v wire.Value, page string) wire.Text {
 	s.refs = s.refs[:before]
 	var unknown []string
 	for key := range m {
-		if i := slices.Index(keywords, key); i%2 != 0 && !slices.Contains(silent, key) && !slices.Contains(others, key) {
+		if i := slices.Index(keywords, key); i%2 != 0 && !slices.Contains(silent, key) &&
+			!slices.Contains(others, key) {
 			unknown = append(unknown, key)
 		}
 	}
@@ -161,8 +165,8 @@ func (s *schema) write(t wire.Text, v wire.Value, page string) wire.Text {
 	return o.t.Raw("}")
 }
 
-// members are the members of a schema and of what it refers to. They are without a keyword that would
-// refuse more than the page's, because another one is left out.
+// members are the members of a schema and of what it refers to. They are without a keyword that
+// would refuse more than the page's, because another one is left out.
 func (s *schema) members(v wire.Value) map[string]wire.Value {
 	m := map[string]wire.Value{}
 	s.work -= len(v)
@@ -252,7 +256,8 @@ func (s *schema) types(v wire.Value) (of []string) {
 var inherited = strings.Fields(`constructor toString toLocaleString valueOf hasOwnProperty isPrototypeOf
 	propertyIsEnumerable __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__`)
 
-// values writes enum and const. Results are checked against values that are no lists and no objects.
+// values writes enum and const. Results are checked against values that are no lists and no
+// objects.
 func (s *schema) values(o *object, m map[string]wire.Value) {
 	v, ok := m["enum"]
 	if given, is := m["const"]; is && !ok {
@@ -279,25 +284,28 @@ func (s *schema) values(o *object, m map[string]wire.Value) {
 		o.key("enum").Raw("[").Bytes(list.t).Raw("]")
 	}
 	if empty {
-		s.drop("enum", `"" is left out, because some models refuse it: make the property optional instead`)
+		s.drop("enum",
+			`"" is left out, because some models refuse it: make the property optional instead`)
 	}
 }
 
-// properties writes the properties, and the keywords that name them. Some models refuse alternatives
-// at the root: their properties are written with its own.
+// properties writes the properties, and the keywords that name them. Some models refuse
+// alternatives at the root: their properties are written with its own.
 func (s *schema) properties(o *object, m map[string]wire.Value) {
 	if v := m["properties"]; v != nil && v.Kind() != wire.Object {
 		s.wrong("properties", "it is no object")
 	}
 	required, valid := textsOf(m["required"])
 	if !valid {
-		s.wrong("required", `it is no list of names: write "required": ["NAME"] beside "properties"`)
+		s.wrong("required",
+			`it is no list of names: write "required": ["NAME"] beside "properties"`)
 	}
 	var list []property
 	index := map[string]int{}
 	add := func(name string, v wire.Value, instead bool) {
 		if s.output && slices.Contains(inherited, name) {
-			s.drop("properties."+name, "it says nothing, because every object in JavaScript has such a member")
+			s.drop("properties."+name,
+				"it says nothing, because every object in JavaScript has such a member")
 			v = wire.Value("{}")
 		}
 		if i, twice := index[name]; name == "__proto__" {
@@ -319,7 +327,8 @@ func (s *schema) properties(o *object, m map[string]wire.Value) {
 	all(m["properties"], true)
 	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
 		if v, ok := m[key]; ok && len(s.at) == 1 {
-			s.drop(key, "its properties are listed with the others: say in the description which belong together")
+			s.drop(key,
+				"its properties are listed with the others: say in the description which belong together")
 			own := len(list)
 			each(v, func(e wire.Value) { all(s.members(e)["properties"], false) })
 			delete(m, key)
@@ -330,7 +339,8 @@ func (s *schema) properties(o *object, m map[string]wire.Value) {
 	}
 	for _, name := range required {
 		if !s.output {
-			add(name, wire.Value("{}"), false) // some models refuse a required name without a property
+			// some models refuse a required name without a property
+			add(name, wire.Value("{}"), false)
 		}
 	}
 	if !s.output {
@@ -412,13 +422,14 @@ func (s *schema) apart(t wire.Text, v wire.Value) wire.Text {
 	return t
 }
 
-// branches writes the keywords with parts in which no name can be changed. Two parts of a oneOf that
-// admit more may both fit, so it is an anyOf.
+// branches writes the keywords with parts in which no name can be changed. Two parts of a oneOf
+// that admit more may both fit, so it is an anyOf.
 func (s *schema) branches(o *object, m map[string]wire.Value) {
 	if v := m["additionalProperties"]; v.Kind() == wire.Bool {
 		o.key("additionalProperties").Bytes(v)
 	} else if v != nil {
-		s.in([]string{"additionalProperties"}, func() { o.t = s.apart(o.key("additionalProperties").t, v) })
+		s.in([]string{"additionalProperties"},
+			func() { o.t = s.apart(o.key("additionalProperties").t, v) })
 	}
 	if m["anyOf"] == nil {
 		m["anyOf"] = m["oneOf"]
@@ -437,11 +448,13 @@ func (s *schema) branches(o *object, m map[string]wire.Value) {
 	}
 }
 
-// header writes the header in which clients repeat an argument. For a wrong one they leave out the tool.
+// header writes the header in which clients repeat an argument. For a wrong one they leave out the
+// tool.
 func (s *schema) header(o *object, v wire.Value, of []string) {
 	name, _ := v.Text()
 	lower := strings.ToLower(name)
-	valid := !s.output && !s.branch && len(s.at) > 1 && token.MatchString(name) && !s.headers[lower] &&
+	valid := !s.output && !s.branch && len(s.at) > 1 && token.MatchString(name) &&
+		!s.headers[lower] &&
 		len(of) == 1 && slices.Contains([]string{"string", "integer", "boolean"}, of[0])
 	for i := 1; i < len(s.at); i += 2 {
 		valid = valid && s.at[i] == "properties"

@@ -20,14 +20,15 @@ import (
 type Tool struct {
 	Name               string // the page's own
 	Title, Description string
-	// Input is the JSON Schema of the arguments for agents; nil if the tool cannot be served. Names leads
-	// from its names to the page's.
+	// Input is the JSON Schema of the arguments for agents; nil if the tool cannot be served. Names
+	// leads from its names to the page's.
 	Input []byte
 	Names Names
 	// Output is nil without an outputSchema that can be served.
 	Output *Output
 	Hints  Hints
-	// Navigates means that another document may answer a call. Fresh is what the tool depends on, or nil.
+	// Navigates means that another document may answer a call. Fresh is what the tool depends on,
+	// or nil.
 	Navigates bool
 	Fresh     *Freshness
 	// ReadOnly is the page's claim that the tool changes nothing.
@@ -40,7 +41,8 @@ type Tool struct {
 	meta        wire.Text // the other members of its _meta, each after a comma
 }
 
-// ownMeta is what agents get under keys of Pagewire's in a tool's _meta. A page may set all but its origin.
+// ownMeta is what agents get under keys of Pagewire's in a tool's _meta. A page may set all but its
+// origin.
 type ownMeta struct {
 	Fresh     *Freshness `json:"pagewire/freshState,omitempty"`
 	Hints     Hints      `json:"pagewire/hints,omitzero"`
@@ -49,7 +51,8 @@ type ownMeta struct {
 }
 
 // Hints are the hints that WebMCP has and MCP's annotations lack. A page sends them in _meta, as an
-// object of booleans. They cannot be annotations, since MCP's typed SDKs drop unknown members there.
+// object of booleans. They cannot be annotations, since MCP's typed SDKs drop unknown members
+// there.
 type Hints struct {
 	// Consequential means that a call may not be undone: it buys, sends or deletes.
 	Consequential bool `json:"consequentialHint,omitempty"`
@@ -61,16 +64,19 @@ type Hints struct {
 
 // A Freshness lists the resources that a tool depends on.
 type Freshness struct {
-	URIs    []string `json:"uris"`              // the page's own
-	OnStale string   `json:"onStale,omitempty"` // "tell": the tool runs, and its result says what was older
+	URIs []string `json:"uris"` // the page's own
+	// "tell": the tool runs, and its result says what was older
+	OnStale string `json:"onStale,omitempty"`
 }
 
 // maxFresh is how many URIs a tool may depend on.
 const maxFresh = 32
 
 // toolMembers are the members of MCP's Tool that a page gives, with their kinds.
-var toolMembers = map[string]wire.Kind{"name": wire.String, "title": wire.String, "description": wire.String,
-	"inputSchema": wire.Object, "outputSchema": wire.Object, "annotations": wire.Object, "_meta": wire.Object}
+var toolMembers = map[string]wire.Kind{"name": wire.String, "title": wire.String,
+	"description": wire.String,
+	"inputSchema": wire.Object, "outputSchema": wire.Object, "annotations": wire.Object,
+	"_meta": wire.Object}
 
 // NewTool reads a page's description of a tool, which is valid JSON. It keeps no part of it.
 func NewTool(name string, description wire.Value) *Tool {
@@ -121,8 +127,8 @@ func NewTool(name string, description wire.Value) *Tool {
 	return t
 }
 
-// readMeta reads _meta. A hint that is no boolean counts as true, which is the safe side: each hint only
-// makes a client ask more, or show less.
+// readMeta reads _meta. A hint that is no boolean counts as true, which is the safe side: each hint
+// only makes a client ask more, or show less.
 func (t *Tool) readMeta(meta wire.Value) {
 	says := func(name string) bool {
 		v := meta.Get("pagewire/hints").Get(name)
@@ -174,13 +180,14 @@ func (t *Tool) Told() string {
 		". Correct its description where that matters, or say it in words"
 }
 
-// maxDescription bounds a description in UTF-16 code units: one API refuses a request for a longer one.
+// maxDescription bounds a description in UTF-16 code units: one API refuses a request for a longer
+// one.
 const maxDescription = 1024
 
-// Shown returns the tool as agents see it, under a name, at a place that the description ends with. The
-// page's annotations become words in the description, as its own claims: clients skip questions for a
-// tool with readOnlyHint, and a page may claim anything. Only a destructiveHint, for which clients ask
-// more, is an annotation too.
+// Shown returns the tool as agents see it, under a name, at a place that the description ends with.
+// The page's annotations become words in the description, as its own claims: clients skip questions
+// for a tool with readOnlyHint, and a page may claim anything. Only a destructiveHint, for which
+// clients ask more, is an annotation too.
 func (t *Tool) Shown(name, place, origin string) []byte {
 	o := object{t: wire.Text("{")}
 	o.key("name").Str(name)
@@ -193,7 +200,8 @@ func (t *Tool) Shown(name, place, origin string) []byte {
 		o.key("outputSchema").Bytes(t.Output.text)
 	}
 	if t.destructive || t.Hints.Consequential {
-		o.key("annotations").Raw(`{"destructiveHint":true,"idempotentHint":false,"readOnlyHint":false}`)
+		o.key("annotations").Raw(
+			`{"destructiveHint":true,"idempotentHint":false,"readOnlyHint":false}`)
 	}
 	meta, _ := json.Marshal(ownMeta{t.Fresh, t.Hints, t.Navigates, origin})
 	return o.key("_meta").Bytes(meta[:len(meta)-1]).Bytes(t.meta).Raw("}}").t
@@ -226,8 +234,8 @@ type Output struct {
 // maxChecked bounds structuredContent, in bytes, and maxSteps the work of a check: about 0.1 s.
 const maxChecked, maxSteps = 1 << 20, 1 << 20
 
-// Check returns an error if a result has no structuredContent that fits the schema, or if ctx ends. A tool's error
-// needs none.
+// Check returns an error if a result has no structuredContent that fits the schema, or if ctx ends.
+// A tool's error needs none.
 func (o *Output) Check(ctx context.Context, r *Result) error {
 	switch n := len(r.Structured); {
 	case n == 0 && r.IsError:
@@ -247,7 +255,8 @@ func (o *Output) Check(ctx context.Context, r *Result) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case c.left <= 0:
-		return errors.New("it takes too long to check: the schema has too many alternatives for this result")
+		return errors.New(
+			"it takes too long to check: the schema has too many alternatives for this result")
 	case why != "":
 		return errors.New(why)
 	}
@@ -269,7 +278,8 @@ func (c *checker) wrong(schema, v any) string {
 	if c.left--; c.left <= 0 || len(s) == 0 {
 		return ""
 	}
-	if kinds := s["type"]; kinds != nil && !c.any(kinds, func(kind any) bool { return isKind(kind, v) }) {
+	if kinds := s["type"]; kinds != nil &&
+		!c.any(kinds, func(kind any) bool { return isKind(kind, v) }) {
 		return fmt.Sprintf("a value is not of type %v", kinds)
 	}
 	if enum, is := s["enum"].([]any); is && !c.any(enum, func(e any) bool { return e == v }) {
@@ -297,7 +307,8 @@ func (c *checker) wrong(schema, v any) string {
 	for i := 0; i < len(all) && why == "" && c.left > 0; i++ {
 		why = c.wrong(all[i], v)
 	}
-	if some, is := s["anyOf"].([]any); is && why == "" && !c.any(some, func(s any) bool { return c.wrong(s, v) == "" }) {
+	if some, is := s["anyOf"].([]any); is && why == "" &&
+		!c.any(some, func(s any) bool { return c.wrong(s, v) == "" }) {
 		why = "a value fits none of the alternatives"
 	}
 	return why

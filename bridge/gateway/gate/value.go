@@ -138,8 +138,8 @@ const (
 )
 
 var (
-	// simple matches patterns that mean the same in JavaScript's mode u and elsewhere. Programs compile
-	// patterns, and some drop the list for one that their engine refuses.
+	// simple matches patterns that mean the same in JavaScript's mode u and elsewhere. Programs
+	// compile patterns, and some drop the list for one that their engine refuses.
 	simple   = regexp.MustCompile(`^(?:` + group + times + `|\|)*$`)
 	repeated = regexp.MustCompile(`\{0*([0-9]+),0*([0-9]+)\}`)
 	token    = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$") // RFC 9110

@@ -9,7 +9,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Change describes one URI's change to an agent. It holds the new state, or the difference, if that fits.
+// A Change describes one URI's change to an agent. It holds the new state, or the difference, if
+// that fits.
 type Change struct {
 	URI      string          `json:"uri"`
 	Revision int64           `json:"revision"`
@@ -18,16 +19,19 @@ type Change struct {
 	Lines    string          `json:"lines,omitempty"`
 	Patch    json.RawMessage `json:"patch,omitempty"` // RFC 6902
 	Diff     string          `json:"diff,omitempty"`  // unified
-	Now      json.RawMessage `json:"now,omitempty"`   // a JSON document, or any other text as a string
-	Gone     bool            `json:"gone,omitempty"`  // the part no longer exists
-	When     string          `json:"when,omitempty"`
+	// a JSON document, or any other text as a string
+	Now  json.RawMessage `json:"now,omitempty"`
+	Gone bool            `json:"gone,omitempty"` // the part no longer exists
+	When string          `json:"when,omitempty"`
 }
 
-// MaxInline is the longest text in bytes that a reminder compares. The gateway's lock is held during the comparison.
+// MaxInline is the longest text in bytes that a reminder compares. The gateway's lock is held
+// during the comparison.
 const MaxInline = 64 << 10
 
-// ChangeOf describes the change from an agent's version to the current one, in one line of JSON. It returns "" if that
-// is longer than most bytes, or if the contents have images. Texts longer than MaxInline get no delta.
+// ChangeOf describes the change from an agent's version to the current one, in one line of JSON. It
+// returns "" if that is longer than most bytes, or if the contents have images. Texts longer than
+// MaxInline get no delta.
 func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 	c := Change{URI: l.URI, Revision: l.Revision, When: when}
 	after, err := PartOf(l.Text, v.Part)
@@ -67,8 +71,8 @@ func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 	return Fitting(c, most)
 }
 
-// BeginningOf describes the current state of an agent's part of a resource by its beginning, in one line of JSON. It
-// returns "" if that is longer than most bytes, or if the contents have images.
+// BeginningOf describes the current state of an agent's part of a resource by its beginning, in one
+// line of JSON. It returns "" if that is longer than most bytes, or if the contents have images.
 func BeginningOf(part string, l *Look, when string, most int) string {
 	text, err := PartOf(l.Text, part)
 	if err != nil || len(l.Images) > 0 {
@@ -76,7 +80,8 @@ func BeginningOf(part string, l *Look, when string, most int) string {
 	}
 	c := Change{URI: l.URI, Revision: l.Revision, When: when}
 	c.Pointer, c.Lines = partNames(part)
-	for n := min(most, len(text)); n > 8; n -= n / 8 { // JSON has more characters for some of the text
+	// JSON has more characters for some of the text
+	for n := min(most, len(text)); n > 8; n -= n / 8 {
 		c.Now = json.RawMessage(Line(strings.ToValidUTF8(text[:n], "")))
 		if line := Fitting(c, most); line != "" {
 			return line

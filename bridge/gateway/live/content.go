@@ -25,12 +25,13 @@ func AsText(s string) TextContent { return TextContent{"text", s} }
 // AsJSON returns v as a TextContent of one line of JSON.
 func AsJSON(v any) TextContent { return AsText(Line(v)) }
 
-// breaks are characters that some readers take for line ends, each with its escape. JSON allows them unescaped in
-// strings. One strings.Replacer for the three would take ten times as long for an image.
+// breaks are characters that some readers take for line ends, each with its escape. JSON allows
+// them unescaped in strings. One strings.Replacer for the three would take ten times as long for an
+// image.
 var breaks = [...][2]string{{"\u0085", `\u0085`}, {"\u2028", `\u2028`}, {"\u2029", `\u2029`}}
 
-// Line returns a value as JSON text on one line, or "" if it cannot be encoded. It leaves out HTML's escapes, which
-// would cost a model tokens.
+// Line returns a value as JSON text on one line, or "" if it cannot be encoded. It leaves out
+// HTML's escapes, which would cost a model tokens.
 func Line(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -23,15 +23,18 @@ type Look struct {
 	Count    int64
 }
 
-// Version returns the agent's version after it was given a part of the look; a part of "" is all of it.
+// Version returns the agent's version after it was given a part of the look; a part of "" is all of
+// it.
 func (l *Look) Version(part string) seen.Version {
-	return seen.Version{Revision: l.Revision, Part: part, Text: l.Text, Hash: l.Hash, Epoch: l.Epoch, Count: l.Count}
+	return seen.Version{Revision: l.Revision, Part: part, Text: l.Text, Hash: l.Hash,
+		Epoch: l.Epoch, Count: l.Count}
 }
 
 // MaxDepth bounds the nesting of contents and of tools' results.
 const MaxDepth = 64
 
-// DecodeContents is NewLook for the JSON text of MCP's contents. Invalid contents give a Look that has only Why.
+// DecodeContents is NewLook for the JSON text of MCP's contents. Invalid contents give a Look that
+// has only Why.
 func DecodeContents(uri string, contents []byte) *Look {
 	c, err := gate.ReadContents(contents, func(string) bool { return true })
 	if err != nil || c.Why != "" {
@@ -40,8 +43,8 @@ func DecodeContents(uri string, contents []byte) *Look {
 	return NewLook(uri, c.JSON, c.Parts)
 }
 
-// NewLook is a look at contents, and their parts. If there are several, or one has bytes, Text has a line of JSON before
-// each.
+// NewLook is a look at contents, and their parts. If there are several, or one has bytes, Text has
+// a line of JSON before each.
 func NewLook(uri string, contents []byte, parts []gate.Part) *Look {
 	l := &Look{URI: uri, Parts: parts, Hash: sha256.Sum256(contents)}
 	var texts []string
@@ -75,14 +78,16 @@ func NewLook(uri string, contents []byte, parts []gate.Part) *Look {
 	return l
 }
 
-// ImagesWithin returns the images if their base64 has at most so many characters, or else a note. 0 is no bound.
+// ImagesWithin returns the images if their base64 has at most so many characters, or else a note. 0
+// is no bound.
 func (l *Look) ImagesWithin(chars int) (images []any, note string) {
 	length := 0
 	for _, image := range l.Images {
 		length += len(image.(ImageContent).Data)
 	}
 	if chars > 0 && length > chars {
-		return nil, "its images have " + wire.Itoa(length) + " characters of base64: leave max_chars out to get them"
+		return nil, "its images have " + wire.Itoa(length) +
+			" characters of base64: leave max_chars out to get them"
 	}
 	return l.Images, ""
 }
@@ -99,8 +104,8 @@ func partLine(uri, mime, note string) string {
 // Names of parts begin with these: a JSON Pointer (RFC 6901), or lines such as 10-20.
 const PartPointer, PartLines = "pointer ", "lines "
 
-// PartOf returns the part of a text with a name: "" for all of it, a JSON Pointer, or lines. The error is a sentence
-// for the agent, and tells it which parts exist.
+// PartOf returns the part of a text with a name: "" for all of it, a JSON Pointer, or lines. The
+// error is a sentence for the agent, and tells it which parts exist.
 func PartOf(text, name string) (string, error) {
 	switch {
 	case name == "":
@@ -118,7 +123,8 @@ func partNames(part string) (pointer, lines string) {
 	return "", strings.TrimPrefix(part, PartLines)
 }
 
-// Same reports whether an agent's version of a URI is current: the part that the agent was given reads the same.
+// Same reports whether an agent's version of a URI is current: the part that the agent was given
+// reads the same.
 func Same(v seen.Version, l *Look) bool {
 	if v.Hash == l.Hash {
 		return true

@@ -20,8 +20,8 @@ type Wish struct {
 	Images int
 }
 
-// A Cursor is the place where an agent continues to read a text. The text is that of a revision, or the delta from an
-// earlier revision to it.
+// A Cursor is the place where an agent continues to read a text. The text is that of a revision, or
+// the delta from an earlier revision to it.
 type Cursor struct {
 	Revision, Since int64 // Since is 0 for the whole text
 	From            int   // in bytes; 0 for no cursor
@@ -70,7 +70,8 @@ type Next struct {
 	Cursor  string `json:"cursor"`
 }
 
-// Page returns as much of a text as fits in w.Chars with the head. If that is not all, it sets h.Part and h.Next.
+// Page returns as much of a text as fits in w.Chars with the head. If that is not all, it sets
+// h.Part and h.Next.
 func Page(h *Head, w Wish, text string) []any {
 	h.Pointer, h.Lines = partNames(w.Part)
 	if text == "" {

@@ -1,6 +1,6 @@
-// Package skills has the skills that Pagewire gives to agents (agentskills.io): texts that a model loads when a task
-// fits their description. It never runs anything. A skill changes only with a release: hosts ask their users again
-// after each change of its bytes.
+// Package skills has the skills that Pagewire gives to agents (agentskills.io): texts that a model
+// loads when a task fits their description. It never runs anything. A skill changes only with a
+// release: hosts ask their users again after each change of its bytes.
 package skills
 
 import (
@@ -18,7 +18,8 @@ import (
 //go:embed */SKILL.md
 var Files embed.FS
 
-// LivePages is the skill for agents that use pages, AddLiveState the skill for agents that write pages.
+// LivePages is the skill for agents that use pages, AddLiveState the skill for agents that write
+// pages.
 const LivePages, AddLiveState = "live-pages", "add-live-state"
 
 // Names are the names of all skills.

@@ -9,10 +9,11 @@ import (
 
 // A Listing chooses the tools of pages for a list with too few places. Its owner guards it.
 //
-// Each site has the same share. A site divides its share between its origins, and an origin between its pages. Unused
-// places go to the others. While a site, origin or page has no more tools than its share, all of them stay listed. Of
-// an origin's tools, plain names come before names with a tab. Called tools come before listed tools, and these before
-// new ones. So tabs that come and go change the list as little as possible.
+// Each site has the same share. A site divides its share between its origins, and an origin between
+// its pages. Unused places go to the others. While a site, origin or page has no more tools than
+// its share, all of them stay listed. Of an origin's tools, plain names come before names with a
+// tab. Called tools come before listed tools, and these before new ones. So tabs that come and go
+// change the list as little as possible.
 //
 // Why does each site have a share of the list of tools? At 1,000 names the list froze for all
 // agents: the 19th tab of an application with 50 tools did it.
@@ -41,7 +42,10 @@ const (
 )
 
 // NewListing returns an empty Listing.
-func NewListing(places int) *Listing { return &Listing{places: places, before: map[string]standing{}} }
+func NewListing(places int) *Listing {
+	return &Listing{places: places,
+		before: map[string]standing{}}
+}
 
 // An Entry is a tool that a page offers for the list.
 type Entry struct {
@@ -52,8 +56,8 @@ type Entry struct {
 	Bytes  int  // of its description
 }
 
-// PlaceBytes is the longest description that takes one place. A longer one takes several. 1,000 places are 8 MiB at
-// most.
+// PlaceBytes is the longest description that takes one place. A longer one takes several. 1,000
+// places are 8 MiB at most.
 const PlaceBytes = 8 << 10
 
 func (e *Entry) places() int { return 1 + max(0, e.Bytes-1)/PlaceBytes }
@@ -96,7 +100,8 @@ func (l *Listing) ranked(entries []Entry) []int {
 	if all <= l.places {
 		return order
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(standings[b], standings[a]) })
+	slices.SortStableFunc(order,
+		func(a, b int) int { return cmp.Compare(standings[b], standings[a]) })
 	cost := func(i int) int { return entries[i].places() }
 	var origins [][]int
 	for _, of := range grouped(order, func(i int) string { return entries[i].Origin }) {
@@ -114,7 +119,8 @@ func (l *Listing) ranked(entries []Entry) []int {
 	return bySite(origins, func(i int) string { return entries[i].Origin }, cost)
 }
 
-// bySite merges lists, each of one origin. It divides fairly between sites, and in each site between its origins.
+// bySite merges lists, each of one origin. It divides fairly between sites, and in each site
+// between its origins.
 func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
 	var sites [][]T
 	for _, of := range grouped(origins, func(list []T) string { return site(origin(list[0])) }) {
@@ -123,8 +129,9 @@ func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
 	return fair(sites, cost)
 }
 
-// site returns the last two labels of the host. The origins of one owner mostly share them, and a page can have frames
-// of any number of subdomains. If two owners share a site, as below a public suffix, each origin still has its share.
+// site returns the last two labels of the host. The origins of one owner mostly share them, and a
+// page can have frames of any number of subdomains. If two owners share a site, as below a public
+// suffix, each origin still has its share.
 func site(origin string) string {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -134,7 +141,8 @@ func site(origin string) string {
 	return strings.Join(labels[max(0, len(labels)-2):], ".")
 }
 
-// grouped splits a list by a key, in order of keys. The parts keep the list's order, and no part is empty.
+// grouped splits a list by a key, in order of keys. The parts keep the list's order, and no part is
+// empty.
 func grouped[K cmp.Ordered, T any](list []T, key func(T) K) [][]T {
 	groups := map[K][]T{}
 	var keys []K
@@ -153,8 +161,8 @@ func grouped[K cmp.Ordered, T any](list []T, key func(T) K) [][]T {
 	return all
 }
 
-// fair merges lists and keeps the order of each. In any beginning of the result, all lists that have more entries have
-// the same sum of costs, give or take one entry.
+// fair merges lists and keeps the order of each. In any beginning of the result, all lists that
+// have more entries have the same sum of costs, give or take one entry.
 func fair[T any](lists [][]T, cost func(T) int) []T {
 	type ranked struct {
 		value T

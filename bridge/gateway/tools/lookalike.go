@@ -5,9 +5,10 @@ import (
 	"unicode"
 )
 
-// Agents trust a tool by its name: list_page_resources is always ours. So no page's tool may have a name that a reader
-// or a model could take for one of ours. Such a name differs by case, by separators, by similar signs of other scripts,
-// by more text before or after it, or by one letter that is changed, missing or added.
+// Agents trust a tool by its name: list_page_resources is always ours. So no page's tool may have a
+// name that a reader or a model could take for one of ours. Such a name differs by case, by
+// separators, by similar signs of other scripts, by more text before or after it, or by one letter
+// that is changed, missing or added.
 
 // LookLikeOurs reports whether a name looks like one of ours.
 func (n *Names) LookLikeOurs(name string) bool {
@@ -23,7 +24,8 @@ func (n *Names) LookLikeOurs(name string) bool {
 	return false
 }
 
-// anySign stands for a sign of another script, and equals any letter: its look depends on the reader's font.
+// anySign stands for a sign of another script, and equals any letter: its look depends on the
+// reader's font.
 const anySign = '?'
 
 // skeleton reduces a name to the letters that a reader sees at a glance.
@@ -43,15 +45,16 @@ func skeleton(name string) []rune {
 			s = append(s, 's')
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
 			s = append(s, r)
-		case r > unicode.MaxASCII && unicode.IsPrint(r) && !unicode.In(r, unicode.Mn, unicode.P, unicode.Zs):
+		case r > unicode.MaxASCII && unicode.IsPrint(r) &&
+			!unicode.In(r, unicode.Mn, unicode.P, unicode.Zs):
 			s = append(s, anySign)
 		}
 	}
 	return s
 }
 
-// holds reports whether some part of s differs from want by at most one sign: Sellers' algorithm, which is
-// Levenshtein's distance to the best part. Names have about 20 signs; s is cut after 256.
+// holds reports whether some part of s differs from want by at most one sign: Sellers' algorithm,
+// which is Levenshtein's distance to the best part. Names have about 20 signs; s is cut after 256.
 func holds(s, want []rune) bool {
 	const longest = 256
 	s = s[:min(len(s), longest)]

@@ -13,9 +13,10 @@ import (
 
 // Names gives the tools of pages their names for agents. Its owner guards it.
 //
-// A page's tool keeps its name. If pages of two origins have tools of the same name, the later one gets its host as a
-// suffix, so that a name that an agent has learned does not change its meaning. This holds while a page has the tool,
-// and usually for good: Sweep forgets only names that no page has used for long.
+// A page's tool keeps its name. If pages of two origins have tools of the same name, the later one
+// gets its host as a suffix, so that a name that an agent has learned does not change its meaning.
+// This holds while a page has the tool, and usually for good: Sweep forgets only names that no page
+// has used for long.
 type Names struct {
 	ours   []string
 	given  map[pageTool]*given
@@ -47,8 +48,8 @@ func NewNames(ours ...string) *Names {
 	return n
 }
 
-// Recall restores a name that an earlier process is said to have given to a page's tool. It ignores a name that is
-// taken or that Of could not give.
+// Recall restores a name that an earlier process is said to have given to a page's tool. It ignores
+// a name that is taken or that Of could not give.
 func (n *Names) Recall(origin, tool, name string) {
 	key := pageTool{origin, tool}
 	could := name == Fit(tool, "")
@@ -64,7 +65,8 @@ func (n *Names) Recall(origin, tool, name string) {
 	}
 }
 
-// maxTries is the number of suffixes that Recall accepts for a tool. The second has a hash, so a third does not occur.
+// maxTries is the number of suffixes that Recall accepts for a tool. The second has a hash, so a
+// third does not occur.
 const maxTries = 3
 
 // Given calls f, in no order, with each name that was asked for since the last Sweep but one.
@@ -79,7 +81,8 @@ func (n *Names) Given(f func(origin, tool, name string)) {
 // Version changes whenever a name is given.
 func (n *Names) Version() int { return n.version }
 
-// Of returns the name of a page's tool for agents. It is the same each time, until Sweep forgets it.
+// Of returns the name of a page's tool for agents. It is the same each time, until Sweep forgets
+// it.
 func (n *Names) Of(origin, tool string) string {
 	key := pageTool{origin, tool}
 	if g := n.given[key]; g != nil {
@@ -94,8 +97,9 @@ func (n *Names) Of(origin, tool string) string {
 	return name
 }
 
-// suffix returns the suffix for a name that is taken: the host, or, from the second try on, the beginning of the host
-// and a hash of the tool. Numbers would need many tries: a page can have 1,000 tools whose names begin alike.
+// suffix returns the suffix for a name that is taken: the host, or, from the second try on, the
+// beginning of the host and a hash of the tool. Numbers would need many tries: a page can have
+// 1,000 tools whose names begin alike.
 func (n *Names) suffix(key pageTool, try int) string {
 	host := key.origin
 	if u, err := url.Parse(key.origin); err == nil {
@@ -107,10 +111,12 @@ func (n *Names) suffix(key pageTool, try int) string {
 	if try == 1 {
 		return "_" + host
 	}
-	return "_" + host[:min(len(host), maxSuffix-1-hashed)] + hash(fmt.Sprint(try, " ", key.origin, " ", key.tool))
+	return "_" + host[:min(len(host), maxSuffix-1-hashed)] + hash(
+		fmt.Sprint(try, " ", key.origin, " ", key.tool))
 }
 
-// taken reports whether a name cannot be given, because another tool has it or it ends like a name of OfTab.
+// taken reports whether a name cannot be given, because another tool has it or it ends like a name
+// of OfTab.
 func (n *Names) taken(name string) bool {
 	_, taken := n.owners[name]
 	i := strings.LastIndex(name, tabSuffix)
@@ -138,13 +144,14 @@ func (n *Names) use(g *given) {
 	}
 }
 
-// maxIdle bounds the names without a page. Without it, a page that keeps registering new tools would take 3 MB a
-// second.
+// maxIdle bounds the names without a page. Without it, a page that keeps registering new tools
+// would take 3 MB a second.
 const maxIdle = 10_000
 
-// Sweep forgets names without a page. Call it after a round of Of for all tools of pages. If there are more than
-// maxIdle other names, it keeps half of maxIdle. It forgets names of the sites and origins with the most, so that no
-// page can push out another's names. Among these it forgets the names that were not asked for the longest.
+// Sweep forgets names without a page. Call it after a round of Of for all tools of pages. If there
+// are more than maxIdle other names, it keeps half of maxIdle. It forgets names of the sites and
+// origins with the most, so that no page can push out another's names. Among these it forgets the
+// names that were not asked for the longest.
 func (n *Names) Sweep() {
 	if len(n.given)-n.inUse > maxIdle {
 		n.forget()
@@ -161,7 +168,8 @@ func (n *Names) forget() {
 		}
 	}
 	slices.SortFunc(idle, func(a, b pageTool) int {
-		return cmp.Or(cmp.Compare(n.given[b].used, n.given[a].used), strings.Compare(a.tool, b.tool))
+		return cmp.Or(cmp.Compare(n.given[b].used, n.given[a].used),
+			strings.Compare(a.tool, b.tool))
 	})
 	origin := func(key pageTool) string { return key.origin }
 	kept := bySite(grouped(idle, origin), origin, func(pageTool) int { return 1 })
@@ -172,8 +180,8 @@ func (n *Names) forget() {
 }
 
 const (
-	// maxName bounds a name. Cursor drops a tool in silence if the names of its server and itself have more than about
-	// 60 characters together.
+	// maxName bounds a name. Cursor drops a tool in silence if the names of its server and itself
+	// have more than about 60 characters together.
 	maxName = 60 - len("pagewire") - 1
 	// maxSuffix leaves 19 characters for the page's own name.
 	maxSuffix = 32
@@ -181,12 +189,13 @@ const (
 	hashed = 9
 )
 
-// Fit makes a name that every client accepts: letters, digits, _ and -, at most 51 with the suffix. A longer name is
-// cut and gets a hash, so that names that begin alike differ.
+// Fit makes a name that every client accepts: letters, digits, _ and -, at most 51 with the suffix.
+// A longer name is cut and gets a hash, so that names that begin alike differ.
 func Fit(name, suffix string) string {
 	clean := func(s string) string {
 		return strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' ||
+				r == '-' {
 				return r
 			}
 			return '_'

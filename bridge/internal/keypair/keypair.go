@@ -1,5 +1,6 @@
-// Package keypair reads a certificate and its key from files in PEM, and again when the files have changed:
-// certificates are renewed every few weeks, and a server keeps its clients for as long as it can.
+// Package keypair reads a certificate and its key from files in PEM, and again when the files have
+// changed: certificates are renewed every few weeks, and a server keeps its clients for as long as
+// it can.
 package keypair
 
 import (
@@ -27,11 +28,13 @@ func Open(cert, key string, log *slog.Logger) (*Pair, error) {
 	return p, p.read()
 }
 
-// retryAfter is the pause after a failed read of files that do not change: they may have got their right owner since,
-// which changes no modification time, or the process may have had no descriptor left.
+// retryAfter is the pause after a failed read of files that do not change: they may have got their
+// right owner since, which changes no modification time, or the process may have had no descriptor
+// left.
 const retryAfter = 10 * time.Second
 
-// read is called with the lock held. If it fails, the last pair stays: one of the files may not be renewed yet.
+// read is called with the lock held. If it fails, the last pair stays: one of the files may not be
+// renewed yet.
 func (p *Pair) read() error {
 	var changed [2]time.Time
 	for i, file := range p.files {
@@ -39,7 +42,8 @@ func (p *Pair) read() error {
 			changed[i] = info.ModTime()
 		}
 	}
-	if p.last != nil && changed == p.changed && (p.failed.IsZero() || time.Since(p.failed) < retryAfter) {
+	if p.last != nil && changed == p.changed &&
+		(p.failed.IsZero() || time.Since(p.failed) < retryAfter) {
 		return nil
 	}
 	p.changed, p.failed = changed, time.Now()
@@ -55,7 +59,8 @@ func (p *Pair) get() (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.read(); err != nil {
-		p.log.Warn("a certificate has changed and cannot be read: the last one stays", "file", p.files[0], "error", err)
+		p.log.Warn("a certificate has changed and cannot be read: the last one stays", "file",
+			p.files[0], "error", err)
 	}
 	return p.last, nil
 }
@@ -63,8 +68,14 @@ func (p *Pair) get() (*tls.Certificate, error) {
 // Config returns a configuration for either end of a connection.
 func (p *Pair) Config() *tls.Config {
 	return &tls.Config{
-		MinVersion:           tls.VersionTLS12,
-		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.get() },
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.get() },
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate,
+			error) {
+			return p.get()
+		},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate,
+			error) {
+			return p.get()
+		},
 	}
 }

@@ -6,19 +6,21 @@ import (
 	"sync"
 )
 
-// An Outbox is a queue of messages. Push never blocks, so a caller may hold a lock. Size and Held let a caller bound
-// it.
+// An Outbox is a queue of messages. Push never blocks, so a caller may hold a lock. Size and Held
+// let a caller bound it.
 type Outbox struct {
 	mu       sync.Mutex
 	messages [][]byte
 	bytes    int
-	taken    int // the bytes of the last message from Next, which is being written until Next is called again
-	closed   bool
-	wake     chan struct{}
-	count    func(bytes int)
+	// the bytes of the last message from Next, which is being written until Next is called again
+	taken  int
+	closed bool
+	wake   chan struct{}
+	count  func(bytes int)
 }
 
-// NewOutbox returns an Outbox that calls count with each change of Held, in bytes. count must not call the Outbox.
+// NewOutbox returns an Outbox that calls count with each change of Held, in bytes. count must not
+// call the Outbox.
 func NewOutbox(count func(bytes int)) *Outbox {
 	return &Outbox{wake: make(chan struct{}, 1), count: count}
 }
@@ -44,7 +46,8 @@ func (o *Outbox) signal() {
 	}
 }
 
-// Next waits for a message. It returns io.EOF when the outbox is closed and empty. One goroutine at a time may wait.
+// Next waits for a message. It returns io.EOF when the outbox is closed and empty. One goroutine at
+// a time may wait.
 func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 	for {
 		if message, closed := o.next(); message != nil {
@@ -98,7 +101,8 @@ func (o *Outbox) Held() int {
 	return o.bytes + o.taken
 }
 
-// Close ends the accepting of messages. It drops waiting messages; without drop, Next still returns them.
+// Close ends the accepting of messages. It drops waiting messages; without drop, Next still returns
+// them.
 func (o *Outbox) Close(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -55,8 +55,8 @@ type Anchor struct {
 }
 
 const (
-	// MaxFile bounds a file, in bytes: an agent's process gives its rules to the daemon in one line,
-	// where a < takes six.
+	// MaxFile bounds a file, in bytes: an agent's process gives its rules to the daemon in one
+	// line, where a < takes six.
 	MaxFile = 24 << 10
 	// MaxParts bounds the parts of one origin: each is a resource of each of its tabs.
 	MaxParts = 100
@@ -93,15 +93,18 @@ func Parse(data []byte) (rules Rules, err error) {
 		err = errors.New("it is null")
 	}
 	if err != nil {
-		return nil, fmt.Errorf(`%w: want {"https://ci.example": {"jobs": {"find": [{"css": "#jobs"}]}}}`, err)
+		return nil, fmt.Errorf(
+			`%w: want {"https://ci.example": {"jobs": {"find": [{"css": "#jobs"}]}}}`, err)
 	}
 	for _, origin := range slices.Sorted(maps.Keys(rules)) {
 		named := rules[origin]
 		if !weborigin.IsPattern(origin) {
-			return nil, fmt.Errorf("%q: want an origin such as https://example.com, or https://*.example.com", origin)
+			return nil, fmt.Errorf(
+				"%q: want an origin such as https://example.com, or https://*.example.com", origin)
 		}
 		if len(named) > MaxParts {
-			return nil, fmt.Errorf("%s has %d parts: remove some, the limit is %d", origin, len(named), MaxParts)
+			return nil, fmt.Errorf("%s has %d parts: remove some, the limit is %d", origin,
+				len(named), MaxParts)
 		}
 		for _, name := range slices.Sorted(maps.Keys(named)) {
 			if err := check(name, named[name]); err != nil {
@@ -118,7 +121,8 @@ var IsName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`).MatchString
 func check(name string, r Rule) error {
 	switch {
 	case !IsName(name):
-		return errors.New("its name must be 1 to 64 letters, digits, - and _, and begin with a letter or a digit")
+		return errors.New(
+			"its name must be 1 to 64 letters, digits, - and _, and begin with a letter or a digit")
 	case r.Path != "" && !strings.HasPrefix(r.Path, "/"):
 		return fmt.Errorf(`path %q: want one such as "/runs/*"`, r.Path)
 	case r.As != "" && r.As != "text" && r.As != "table" && r.As != "form":
@@ -131,18 +135,20 @@ func check(name string, r Rule) error {
 	for i, a := range r.Find {
 		switch {
 		case a.Place != "" && a != (Anchor{Place: a.Place}):
-			return fmt.Errorf("find %d: place stands alone: make the other members an anchor of their own", i+1)
+			return fmt.Errorf(
+				"find %d: place stands alone: make the other members an anchor of their own", i+1)
 		case a.CSS == "" && a.Row == "" && a.Place == "":
 			return fmt.Errorf("find %d: want css, row or place", i+1)
 		case a.Column != "" && a.Row == "":
-			return fmt.Errorf("find %d: column %q needs the row in which the cell is: add row", i+1, a.Column)
+			return fmt.Errorf("find %d: column %q needs the row in which the cell is: add row", i+1,
+				a.Column)
 		}
 	}
 	return nil
 }
 
-// Of returns the rules for a page, by the names of its parts. If several patterns have a part of one
-// name, the page's own origin comes first, and then the pattern that is longest.
+// Of returns the rules for a page, by the names of its parts. If several patterns have a part of
+// one name, the page's own origin comes first, and then the pattern that is longest.
 func (r Rules) Of(origin, address string) map[string]Rule {
 	patterns := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return len(a) - len(b) })
 	found := map[string]Rule{}
@@ -165,7 +171,8 @@ func (r Rule) isAt(address string) bool {
 	path, query, _ := strings.Cut(address, "?")
 	pattern, queries, asks := strings.Cut(r.Path, "?")
 	names, patterns := strings.Split(path, "/"), strings.Split(pattern, "/")
-	return r.Path == "" || slices.EqualFunc(patterns, names, match) && (!asks || match(queries, query))
+	return r.Path == "" || slices.EqualFunc(patterns, names, match) &&
+		(!asks || match(queries, query))
 }
 
 // match reports whether a text fits a pattern, where a * stands for any characters.
@@ -175,7 +182,8 @@ func match(pattern, text string) bool {
 	switch {
 	case len(parts) == 1:
 		return text == pattern
-	case len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last):
+	case len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) ||
+		!strings.HasSuffix(text, last):
 		return false
 	}
 	text = text[len(first) : len(text)-len(last)]
@@ -204,7 +212,8 @@ func Add(file, origin, name string, r Rule) error {
 		return err
 	}
 	if _, ok := rules[origin][name]; ok {
-		return fmt.Errorf("the file of parts %s has the part %q of %s already: choose another name", file, name, origin)
+		return fmt.Errorf("the file of parts %s has the part %q of %s already: choose another name",
+			file, name, origin)
 	}
 	named := map[string]Rule{name: r}
 	maps.Copy(named, rules[origin])
@@ -226,7 +235,8 @@ func replace(file string, data []byte) (err error) {
 	if err == nil {
 		file = target
 	} else if _, err := os.Lstat(file); err == nil {
-		return fmt.Errorf("the file of parts %s is a link to a file that is not there: make the file, or remove the link",
+		return fmt.Errorf(
+			"the file of parts %s is a link to a file that is not there: make the file, or remove the link",
 			file)
 	}
 	mode := os.FileMode(0o600)

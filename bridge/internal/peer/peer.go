@@ -1,7 +1,8 @@
-// Package peer asks the kernel for the user at the other end of a TCP connection within this machine.
+// Package peer asks the kernel for the user at the other end of a TCP connection within this
+// machine.
 //
-// Every user of the machine can connect to a port on 127.0.0.1. In the kernel's tables each end of a connection has an
-// entry with a user id; the entry of the other end tells users apart.
+// Every user of the machine can connect to a port on 127.0.0.1. In the kernel's tables each end of
+// a connection has an entry with a user id; the entry of the other end tells users apart.
 //
 // By system:
 //
@@ -11,7 +12,8 @@
 //   - macOS, Windows, all others, and a sandbox that forbids sock_diag: the answer is Unknown, and the caller needs
 //     another check.
 //
-// The package never guesses Same: if an entry cannot be seen, or may have changed, the answer is Gone.
+// The package never guesses Same: if an entry cannot be seen, or may have changed, the answer is
+// Gone.
 package peer
 
 import (
@@ -26,9 +28,11 @@ type Who uint8
 const (
 	// Unknown means that the kernel does not tell.
 	Unknown Who = iota
-	// Gone means that no process here has the other end: it has closed, or half closed, or is on another machine.
+	// Gone means that no process here has the other end: it has closed, or half closed, or is on
+	// another machine.
 	Gone
-	// Root may be a proxy for any user: those of Docker and WSL run as root. To a process of root's, root is Same.
+	// Root may be a proxy for any user: those of Docker and WSL run as root. To a process of
+	// root's, root is Same.
 	Root
 	// Same is this process's user.
 	Same
@@ -40,8 +44,9 @@ func (w Who) String() string {
 	return [...]string{"unknown", "gone", "root", "this user", "another user"}[w]
 }
 
-// Of returns the user at the other end of a TCP connection. Only the accepting end may ask: at a dialled connection, no
-// process may have accepted the other end yet. Ask when it begins: a client that has sent and closed is Gone.
+// Of returns the user at the other end of a TCP connection. Only the accepting end may ask: at a
+// dialled connection, no process may have accepted the other end yet. Ask when it begins: a client
+// that has sent and closed is Gone.
 func Of(c net.Conn) Who {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = wrapped.NetConn()
@@ -55,14 +60,16 @@ func Of(c net.Conn) Who {
 		return Unknown
 	}
 	who := connection(theirs, ours)
-	// While our end is established the entry is the peer's. Otherwise it may be a later connection's.
+	// While our end is established the entry is the peer's. Otherwise it may be a later
+	// connection's.
 	if (who == Same || who == Root) && !established(tcp) {
 		return Gone
 	}
 	return who
 }
 
-// OfListener returns the user of the process that listens at an address of this machine; Gone if none does.
+// OfListener returns the user of the process that listens at an address of this machine; Gone if
+// none does.
 func OfListener(addr netip.AddrPort) Who {
 	return listener(netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port()))
 }
@@ -78,7 +85,8 @@ func addrPort(a net.Addr) netip.AddrPort {
 
 type key struct{}
 
-// ConnContext is for an http.Server: it calls Of once for each connection. From returns the answer for each request.
+// ConnContext is for an http.Server: it calls Of once for each connection. From returns the answer
+// for each request.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, key{}, Of(c))
 }
@@ -90,4 +98,7 @@ func From(ctx context.Context) Who {
 }
 
 // With returns ctx for requests of a known user, for example in a test.
-func With(ctx context.Context, who Who) context.Context { return context.WithValue(ctx, key{}, who) }
+func With(ctx context.Context,
+	who Who) context.Context {
+	return context.WithValue(ctx, key{}, who)
+}

@@ -26,7 +26,8 @@ type socket struct {
 // connection returns the user of the socket at local that is connected to remote.
 func connection(local, remote netip.AddrPort) Who {
 	s, err := diag(local, remote)
-	// If there is no such connection, the kernel answers with a listener at local: a client's port may have one too.
+	// If there is no such connection, the kernel answers with a listener at local: a client's port
+	// may have one too.
 	return found(s, err, s.state == stateEstablished && s.local == local && s.remote == remote)
 }
 
@@ -54,7 +55,8 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// owner returns the user of a socket. A socket has no inode if no process has it open, or none has accepted it yet.
+// owner returns the user of a socket. A socket has no inode if no process has it open, or none has
+// accepted it yet.
 func owner(s socket) Who {
 	own := uint32(os.Geteuid())
 	switch {
@@ -85,8 +87,9 @@ func established(c *net.TCPConn) bool {
 // errNoDiag means that the kernel could not be asked: sock_diag is missing or forbidden.
 var errNoDiag = errors.New("no sock_diag")
 
-// A request of sock_diag, and its answer: a netlink header, and inet_diag_req_v2 or inet_diag_msg (linux/inet_diag.h).
-// Numbers are in the machine's byte order, ports and addresses in the network's.
+// A request of sock_diag, and its answer: a netlink header, and inet_diag_req_v2 or inet_diag_msg
+// (linux/inet_diag.h). Numbers are in the machine's byte order, ports and addresses in the
+// network's.
 const (
 	headerBytes  = 16
 	requestBytes = headerBytes + 8 + idBytes
@@ -94,16 +97,19 @@ const (
 	answerBytes  = headerBytes + 4 + idBytes + 20
 )
 
-// diag asks the kernel for one socket by its addresses. It fails with ENOENT if there is no such socket.
+// diag asks the kernel for one socket by its addresses. It fails with ENOENT if there is no such
+// socket.
 func diag(local, remote netip.AddrPort) (socket, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return socket{}, errNoDiag
 	}
 	defer unix.Close(fd)
-	// The kernel answers before Sendto returns. The limit is for a sandbox that accepts the question and never answers.
+	// The kernel answers before Sendto returns. The limit is for a sandbox that accepts the
+	// question and never answers.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 200_000})
-	if err := unix.Sendto(fd, question(local, remote), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := unix.Sendto(fd, question(local, remote), 0,
+		&unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return socket{}, errNoDiag
 	}
 	answer := make([]byte, 4096)

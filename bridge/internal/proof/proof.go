@@ -1,16 +1,19 @@
-// Package proof lets the two ends of a connection show each other that they know the same secret, without telling it.
+// Package proof lets the two ends of a connection show each other that they know the same secret,
+// without telling it.
 //
-// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that listens
-// proves itself first, so that the other end tells nothing to a stranger. The exchange has three messages:
+// It is for connections to a port of loopback, where anybody may listen and anybody may connect.
+// The end that listens proves itself first, so that the other end tells nothing to a stranger. The
+// exchange has three messages:
 //
 //	> {"type":"pagewire:hello","nonce":C}
 //	< {"type":"pagewire:proof","nonce":S,"proof":HMAC("gateway", where, C, S)}
 //	> {"type":"pagewire:proof","proof":HMAC("client", where, C, S)}
 //
-// HMAC uses SHA-256 and the secret. Its input is the line "pagewire proof 1" and then the words, one a line. HMACs and
-// nonces (32 random bytes each) are base64url. where is the address that was dialled, as each end knows it. A squatter
-// that relays all messages to the true gateway at another port has the wrong address. js/extension/prove.ts does the
-// same in a browser; the tests of both read testdata/vectors.json.
+// HMAC uses SHA-256 and the secret. Its input is the line "pagewire proof 1" and then the words,
+// one a line. HMACs and nonces (32 random bytes each) are base64url. where is the address that was
+// dialled, as each end knows it. A squatter that relays all messages to the true gateway at another
+// port has the wrong address. js/extension/prove.ts does the same in a browser; the tests of both
+// read testdata/vectors.json.
 //
 // Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
 //
@@ -53,7 +56,8 @@ type note struct {
 
 var nonceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// Dial waits until the end that accepted it at where has proved itself, and then proves itself to that end.
+// Dial waits until the end that accepted it at where has proved itself, and then proves itself to
+// that end.
 func Dial(ctx context.Context, m Messages, secret, where string) error {
 	if secret == "" { // an empty secret is known to all
 		return ErrNotProved
@@ -70,25 +74,29 @@ func Dial(ctx context.Context, m Messages, secret, where string) error {
 		!same(theirs.Proof, mac(secret, "gateway", where, ours, theirs.Nonce)) {
 		return ErrNotProved
 	}
-	return write(ctx, m, note{Type: proofType, Proof: mac(secret, "client", where, ours, theirs.Nonce)})
+	return write(ctx, m,
+		note{Type: proofType, Proof: mac(secret, "client", where, ours, theirs.Nonce)})
 }
 
-// Accept proves itself to an end that has connected to where, and returns nil if that end then proves itself too. hello
-// is that end's first message. The caller closes the connection.
+// Accept proves itself to an end that has connected to where, and returns nil if that end then
+// proves itself too. hello is that end's first message. The caller closes the connection.
 func Accept(ctx context.Context, m Messages, hello []byte, secret, where string) error {
 	var in note
-	if json.Unmarshal(hello, &in) != nil || in.Type != helloType || !nonceShape.MatchString(in.Nonce) || secret == "" {
+	if json.Unmarshal(hello, &in) != nil || in.Type != helloType ||
+		!nonceShape.MatchString(in.Nonce) || secret == "" {
 		return ErrNotProved
 	}
 	ours := nonce()
-	if err := write(ctx, m, note{proofType, ours, mac(secret, "gateway", where, in.Nonce, ours)}); err != nil {
+	if err := write(ctx, m,
+		note{proofType, ours, mac(secret, "gateway", where, in.Nonce, ours)}); err != nil {
 		return err
 	}
 	theirs, err := read(ctx, m)
 	if err != nil {
 		return err
 	}
-	if theirs.Type != proofType || !same(theirs.Proof, mac(secret, "client", where, in.Nonce, ours)) {
+	if theirs.Type != proofType ||
+		!same(theirs.Proof, mac(secret, "client", where, in.Nonce, ours)) {
 		return ErrNotProved
 	}
 	return nil
@@ -126,7 +134,8 @@ func mac(secret string, words ...string) string {
 // same takes the same time for all values.
 func same(given, want string) bool { return hmac.Equal([]byte(given), []byte(want)) }
 
-// Sign makes a token for a purpose at an address. Verify accepts it with the same values before the time until.
+// Sign makes a token for a purpose at an address. Verify accepts it with the same values before the
+// time until.
 func Sign(secret, purpose, where string, until time.Time) string {
 	head := nonce() + "." + strconv.FormatInt(until.Unix(), 10)
 	return head + "." + mac(secret, purpose, where, head)

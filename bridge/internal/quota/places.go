@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// Places divide rooms among parties. A party gets one more place only while it holds fewer places than are free: alone
-// it gets half of a room, two parties get a third each, and there is nearly always a place for the next one. Those who
-// wait take turns: first the parties, and then the parts of a party. So nobody waits for more than one piece of another
-// party's work. The zero value has no rooms. Its methods may be called concurrently.
+// Places divide rooms among parties. A party gets one more place only while it holds fewer places
+// than are free: alone it gets half of a room, two parties get a third each, and there is nearly
+// always a place for the next one. Those who wait take turns: first the parties, and then the parts
+// of a party. So nobody waits for more than one piece of another party's work. The zero value has
+// no rooms. Its methods may be called concurrently.
 //
 // Why do parties share places by what is free? A fixed share is too small when few parties are
 // there, and too large when many are. A party gets a place only while it holds fewer than are free
@@ -47,9 +48,10 @@ type waiter struct {
 	in    chan struct{} // closed when it has its places
 }
 
-// Enter waits for a place in each of the rooms, and holds none before it has all. It fails when ctx ends. Those of one
-// part use the same rooms, and go one after the other.
-func (p *Places) Enter(ctx context.Context, party, part string, rooms ...Room) (leave func(), err error) {
+// Enter waits for a place in each of the rooms, and holds none before it has all. It fails when ctx
+// ends. Those of one part use the same rooms, and go one after the other.
+func (p *Places) Enter(ctx context.Context, party, part string,
+	rooms ...Room) (leave func(), err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -70,7 +72,8 @@ func (p *Places) Enter(ctx context.Context, party, part string, rooms ...Room) (
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := len(of.waits)
-	if of.waits = slices.DeleteFunc(of.waits, func(o *waiter) bool { return o == w }); len(of.waits) == before {
+	if of.waits = slices.DeleteFunc(of.waits, func(o *waiter) bool { return o == w }); len(
+		of.waits) == before {
 		p.count(w, -1) // its turn came too late
 		p.admit()
 	}
@@ -137,7 +140,8 @@ func (p *Places) next(party *line) *waiter {
 }
 
 func (p *Places) fits(w *waiter) bool {
-	return !slices.ContainsFunc(w.rooms, func(r Room) bool { return p.of[share{r, w.party}] >= r.Places-p.taken[r] })
+	return !slices.ContainsFunc(w.rooms,
+		func(r Room) bool { return p.of[share{r, w.party}] >= r.Places-p.taken[r] })
 }
 
 func (p *Places) count(w *waiter, n int) {
@@ -175,5 +179,6 @@ func turn(lines *[]*line, i int) {
 }
 
 func (l *line) empty() bool {
-	return len(l.waits) == 0 && !slices.ContainsFunc(l.parts, func(part *line) bool { return !part.empty() })
+	return len(l.waits) == 0 &&
+		!slices.ContainsFunc(l.parts, func(part *line) bool { return !part.empty() })
 }

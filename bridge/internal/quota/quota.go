@@ -1,6 +1,7 @@
-// Package quota divides what several parties use: each origin, agent or user has a share, and none can take all. A
-// Quota refuses an amount that does not fit. A Backlog ends a receiver to make room. Places let those wait who have used
-// up their share, until it is their turn. The package never knows what it divides, and never looks at a clock.
+// Package quota divides what several parties use: each origin, agent or user has a share, and none
+// can take all. A Quota refuses an amount that does not fit. A Backlog ends a receiver to make
+// room. Places let those wait who have used up their share, until it is their turn. The package
+// never knows what it divides, and never looks at a clock.
 package quota
 
 import "sync"
@@ -23,7 +24,8 @@ type Full struct {
 	Owner bool // the limit is that of one owner
 }
 
-// Take counts an amount for an owner, and returns nil; or it counts nothing, and returns the limit that is exceeded.
+// Take counts an amount for an owner, and returns nil; or it counts nothing, and returns the limit
+// that is exceeded.
 func (q *Quota) Take(owner string, amount int64) (full *Full) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,8 +61,9 @@ func (q *Quota) Held() int64 {
 	return q.held
 }
 
-// A Backlog bounds the bytes that wait for several receivers together, including bytes being written. Above the bound
-// it ends the receiver with the most bytes, of the owner with the most bytes. It is safe for concurrent use.
+// A Backlog bounds the bytes that wait for several receivers together, including bytes being
+// written. Above the bound it ends the receiver with the most bytes, of the owner with the most
+// bytes. It is safe for concurrent use.
 type Backlog[R comparable] struct {
 	most int
 	end  func(R)
@@ -89,7 +92,8 @@ func (b *Backlog[R]) Held() int {
 	return b.held
 }
 
-// Add adds to the bytes that wait for a receiver, or subtracts. It does not block. A nil Backlog counts nothing.
+// Add adds to the bytes that wait for a receiver, or subtracts. It does not block. A nil Backlog
+// counts nothing.
 func (b *Backlog[R]) Add(r R, owner any, bytes int) {
 	if b == nil || bytes == 0 {
 		return

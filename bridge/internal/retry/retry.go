@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Attempts yields until ctx ends. The first pause between two attempts is first. Each further pause is twice as long as
-// the one before it, and at most last. After an attempt that took longer than last, the pauses begin with first again.
+// Attempts yields until ctx ends. The first pause between two attempts is first. Each further pause
+// is twice as long as the one before it, and at most last. After an attempt that took longer than
+// last, the pauses begin with first again.
 func Attempts(ctx context.Context, first, last time.Duration) func(yield func() bool) {
 	return func(yield func() bool) {
 		for pause := first; ctx.Err() == nil; pause = min(2*pause, last) {

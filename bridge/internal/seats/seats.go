@@ -1,8 +1,9 @@
 // Package seats assigns places in tabs to documents that connect by themselves.
 //
-// A page names its tab by an id that it keeps in sessionStorage, which a browser copies when it duplicates a tab. So a
-// document may name a tab whose place is taken: by its own earlier connection, by the document before it in the tab, or
-// by the document of the duplicated tab. A document that does not answer a ping counts as gone.
+// A page names its tab by an id that it keeps in sessionStorage, which a browser copies when it
+// duplicates a tab. So a document may name a tab whose place is taken: by its own earlier
+// connection, by the document before it in the tab, or by the document of the duplicated tab. A
+// document that does not answer a ping counts as gone.
 package seats
 
 import (
@@ -13,7 +14,8 @@ import (
 	"time"
 )
 
-// A Seat is the place of a document in a tab. Of is the tabs' owner: an id is unique among the tabs of one owner.
+// A Seat is the place of a document in a tab. Of is the tabs' owner: an id is unique among the tabs
+// of one owner.
 type Seat struct{ Of, Tab, Frame string }
 
 // A Holder is a document that is connected.
@@ -38,17 +40,20 @@ func IsNamed(tab, frame string) bool {
 	return tabShape.MatchString(tab) && frameShape.MatchString(frame)
 }
 
-// Seats are the seats that are taken. The zero value has none. Its methods may be called concurrently.
+// Seats are the seats that are taken. The zero value has none. Its methods may be called
+// concurrently.
 type Seats[D Holder] struct {
 	mu    sync.Mutex
 	taken map[Seat]D
 }
 
-// Sit gives a document a seat, and returns that seat. If the holder of the seat answers a ping, the document gets a new
-// tab, and given is its id. Sit ends a holder that does not answer, and waits for its end. same, which may be nil,
-// reports whether the holder is an earlier connection of the same document: it loses the seat.
+// Sit gives a document a seat, and returns that seat. If the holder of the seat answers a ping, the
+// document gets a new tab, and given is its id. Sit ends a holder that does not answer, and waits
+// for its end. same, which may be nil, reports whether the holder is an earlier connection of the
+// same document: it loses the seat.
 func (s *Seats[D]) Sit(by D, at Seat, same func(holder D) bool) (seat Seat, given string) {
-	at.Tab, at.Frame = strings.Clone(at.Tab), strings.Clone(at.Frame) // so that the message around them can be freed
+	// so that the message around them can be freed
+	at.Tab, at.Frame = strings.Clone(at.Tab), strings.Clone(at.Frame)
 	for {
 		holder, ok := s.claim(by, at, same)
 		switch {

@@ -1,8 +1,8 @@
 // Package secret keeps secrets in files: a user's token, and the secret of the extension.
 //
-// It never follows a link to a file, nor a linked way that another user may change. It never waits, and never repairs,
-// replaces or removes an existing file: it refuses one that is empty, half written, not regular, or readable by others.
-// The error names the file and says what to do.
+// It never follows a link to a file, nor a linked way that another user may change. It never waits,
+// and never repairs, replaces or removes an existing file: it refuses one that is empty, half
+// written, not regular, or readable by others. The error names the file and says what to do.
 package secret
 
 import (
@@ -31,8 +31,9 @@ const (
 
 var shape = regexp.MustCompile(`^[A-Za-z0-9_-]{32,}$`)
 
-// Make returns the secret in the file at path. If there is no file, it makes one: 32 random bytes as base64url and a
-// newline, of mode 0600, with directories of mode 0700 if they are missing. Concurrent callers get the same secret.
+// Make returns the secret in the file at path. If there is no file, it makes one: 32 random bytes
+// as base64url and a newline, of mode 0600, with directories of mode 0700 if they are missing.
+// Concurrent callers get the same secret.
 func Make(path string) (string, error) {
 	text, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +56,8 @@ func Make(path string) (string, error) {
 	return text, nil
 }
 
-// put makes a file that is complete as soon as it exists. It fails with fs.ErrExist if there is a file at path.
+// put makes a file that is complete as soon as it exists. It fails with fs.ErrExist if there is a
+// file at path.
 func put(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
 	if err != nil {
@@ -89,7 +91,8 @@ func Load(path string) (string, error) {
 	case text == "":
 		return "", fmt.Errorf("%s is empty: remove it, and a new one is made", path)
 	case !shape.MatchString(secret), !ended && len(secret) < wholeLength:
-		return "", fmt.Errorf("%s does not hold a whole secret: remove it, and a new one is made", path)
+		return "",
+			fmt.Errorf("%s does not hold a whole secret: remove it, and a new one is made", path)
 	}
 	return secret, nil
 }
@@ -102,8 +105,9 @@ func readPrivate(path string) (string, error) {
 	}
 	// Windows has no such bits. There the user's configuration directory is private.
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
-		return "", fmt.Errorf("others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may "+
-			"have been read", path, mode, path)
+		return "", fmt.Errorf(
+			"others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may "+
+				"have been read", path, mode, path)
 	}
 	return text, nil
 }
@@ -115,8 +119,9 @@ func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
 		return "", nil, err
 	}
 	if !named.Mode().IsRegular() {
-		return "", nil, fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path,
-			userdir.Kind(named.Mode()))
+		return "", nil,
+			fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path,
+				userdir.Kind(named.Mode()))
 	}
 	// Without O_NONBLOCK, a FIFO that has replaced the file since Lstat would block us.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -130,7 +135,8 @@ func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
 	case !os.SameFile(named, info):
 		return "", nil, fmt.Errorf("%s was replaced while it was opened: try again", path)
 	case !userdir.OwnedByUs(info):
-		return "", nil, fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
+		return "", nil,
+			fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
 	}
 	all, err := io.ReadAll(io.LimitReader(f, maxFile))
 	return string(all), info, err

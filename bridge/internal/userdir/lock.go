@@ -16,7 +16,8 @@ var ErrHeld = errors.New("another process has it")
 // lockEvery is the pause between two attempts to take a lock: an attempt costs three system calls.
 const lockEvery = 5 * time.Millisecond
 
-// A Lock is an empty file that one process at a time has locked. The kernel releases it when the process ends.
+// A Lock is an empty file that one process at a time has locked. The kernel releases it when the
+// process ends.
 type Lock struct {
 	d    *Dir
 	name string
@@ -61,7 +62,8 @@ func (l *Lock) holds() bool {
 	return err == nil && os.SameFile(there, locked)
 }
 
-// Remove removes the lock's file, and releases the lock: a waiting process makes a new file. It may be called again.
+// Remove removes the lock's file, and releases the lock: a waiting process makes a new file. It may
+// be called again.
 func (l *Lock) Remove() error {
 	var err error
 	if l.holds() {

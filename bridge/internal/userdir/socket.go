@@ -34,8 +34,9 @@ type Listener struct {
 	lock *Lock
 }
 
-// Listen listens on a socket, or fails with ErrHeld if a process already does. It holds the lock name+".lock": a socket
-// whose lock is free was left by a dead process, and is replaced. A file that is not a socket stays.
+// Listen listens on a socket, or fails with ErrHeld if a process already does. It holds the lock
+// name+".lock": a socket whose lock is free was left by a dead process, and is replaced. A file
+// that is not a socket stays.
 func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
@@ -50,14 +51,16 @@ func (d *Dir) Listen(name string) (*Listener, error) {
 		lock.Remove()
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // Close would unlink by path, and the directory there may be another one by then
+	// Close would unlink by path, and the directory there may be another one by then
+	l.SetUnlinkOnClose(false)
 	return &Listener{UnixListener: l, d: d, name: name, lock: lock}, nil
 }
 
 func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
 	if info, err := d.root.Lstat(d.name(name)); err == nil {
 		if info.Mode().Type() != fs.ModeSocket {
-			return nil, fmt.Errorf("%s is %s and not a socket: find out who put it there, and move it away", path,
+			return nil, fmt.Errorf(
+				"%s is %s and not a socket: find out who put it there, and move it away", path,
 				Kind(info.Mode()))
 		}
 		if err := d.root.Remove(d.name(name)); err != nil {
@@ -68,7 +71,8 @@ func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Until here only the directory's mode has kept others out; from here on the socket's mode does too.
+	// Until here only the directory's mode has kept others out; from here on the socket's mode does
+	// too.
 	if err := d.root.Chmod(d.name(name), 0o600); err != nil {
 		l.Close()
 		return nil, err
@@ -90,7 +94,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Remove ends the listening, and removes the socket and the lock if they are still its own. It may be called again.
+// Remove ends the listening, and removes the socket and the lock if they are still its own. It may
+// be called again.
 func (l *Listener) Remove() error {
 	l.UnixListener.Close()
 	var err error
@@ -100,7 +105,8 @@ func (l *Listener) Remove() error {
 	return errors.Join(err, l.lock.Remove())
 }
 
-// Dial connects to a socket, and sends nothing. It fails with ErrNobody or ErrPeer, with ctx's error, or a sentence.
+// Dial connects to a socket, and sends nothing. It fails with ErrNobody or ErrPeer, with ctx's
+// error, or a sentence.
 func (d *Dir) Dial(ctx context.Context, name string) (net.Conn, error) {
 	path, err := d.socketPath(name)
 	if err != nil {

@@ -26,8 +26,8 @@ func owner(info fs.FileInfo) (uid int, known bool) {
 	return int(s.Uid), true
 }
 
-// changeable reports whether another user may change a part of a way. In a directory with the sticky bit, other users
-// cannot replace an entry of this user.
+// changeable reports whether another user may change a part of a way. In a directory with the
+// sticky bit, other users cannot replace an entry of this user.
 func changeable(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -39,7 +39,8 @@ func changeable(info fs.FileInfo) bool {
 		mode.IsDir() && mode&fs.ModeSticky == 0 && (byGroup || mode&0o002 != 0)
 }
 
-// LockFile locks an open file, or fails with ErrHeld. A child that inherits a descriptor holds the lock too.
+// LockFile locks an open file, or fails with ErrHeld. A child that inherits a descriptor holds the
+// lock too.
 func LockFile(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

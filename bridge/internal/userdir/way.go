@@ -14,9 +14,9 @@ import (
 // maxLinks bounds the links of one way, as Linux does.
 const maxLinks = 40
 
-// CheckWay returns an error if the way to a directory leads over a link, and another user may change a part of it: then
-// that user chooses the directory. Links of this user, or of root, to directories of theirs are as good as directories.
-// Parts that do not exist are ignored.
+// CheckWay returns an error if the way to a directory leads over a link, and another user may
+// change a part of it: then that user chooses the directory. Links of this user, or of root, to
+// directories of theirs are as good as directories. Parts that do not exist are ignored.
 func CheckWay(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

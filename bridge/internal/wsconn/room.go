@@ -6,11 +6,12 @@ import (
 	"sync"
 )
 
-// A Room bounds the bytes of messages above 64 KiB that connections hold: incomplete messages, and messages that the
-// reader still uses. If a message needs more than is left, the Room ends a connection with an incomplete message: of
-// the owner whose connections hold most (Options.Whose), the connection that has held its bytes longest. On loopback a
-// message of 16 MiB takes 20 ms, so the oldest was abandoned. The message that needs room waits until the bytes are
-// free; otherwise they would be held twice.
+// A Room bounds the bytes of messages above 64 KiB that connections hold: incomplete messages, and
+// messages that the reader still uses. If a message needs more than is left, the Room ends a
+// connection with an incomplete message: of the owner whose connections hold most (Options.Whose),
+// the connection that has held its bytes longest. On loopback a message of 16 MiB takes 20 ms, so
+// the oldest was abandoned. The message that needs room waits until the bytes are free; otherwise
+// they would be held twice.
 type Room struct {
 	mu      sync.Mutex
 	left    int
@@ -37,9 +38,11 @@ func NewRoom(bytes int) *Room {
 const smallest = 64 << 10
 
 // ErrNoRoom is the error of Read for a connection that a Room has ended.
-var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
+var ErrNoRoom = errors.New(
+	"a message was left unfinished, or came too slowly, while other pages needed its room")
 
-// reserve sets the bytes that a connection holds, and waits for room. It fails with ErrNoRoom if c was ended for another.
+// reserve sets the bytes that a connection holds, and waits for room. It fails with ErrNoRoom if c
+// was ended for another.
 func (r *Room) reserve(c *Conn, bytes int) error {
 	if r == nil || bytes <= smallest {
 		return nil
@@ -97,7 +100,8 @@ func (r *Room) last(one *holder) (found *holder) {
 	return found
 }
 
-// finish notes that a message is complete. If c is closed, it gives back the bytes: the reader may not come back.
+// finish notes that a message is complete. If c is closed, it gives back the bytes: the reader may
+// not come back.
 func (r *Room) finish(c *Conn) {
 	if r == nil {
 		return
@@ -114,7 +118,8 @@ func (r *Room) finish(c *Conn) {
 	}
 }
 
-// over gives back the bytes of a closed connection whose message is complete. Otherwise the reader does so.
+// over gives back the bytes of a closed connection whose message is complete. Otherwise the reader
+// does so.
 func (r *Room) over(c *Conn) {
 	if r == nil {
 		return

@@ -1,10 +1,13 @@
-// Package wsconn carries texts by WebSocket: JSON-RPC messages, as a mcpconn.Conn, or frames of a page's link.
+// Package wsconn carries texts by WebSocket: JSON-RPC messages, as a mcpconn.Conn, or frames of a
+// page's link.
 //
-// It also carries notes: small messages between the two ends of the transport. A note is a JSON object whose text
-// begins with {"type":"pagewire: and no message or frame can begin with this text.
+// It also carries notes: small messages between the two ends of the transport. A note is a JSON
+// object whose text begins with {"type":"pagewire: and no message or frame can begin with this
+// text.
 //
-// It bounds the cost of a dead or hostile peer: the size of a message, the time to accept one, the unsent bytes, and
-// the time until a vanished peer is noticed. The caller decides which peers may connect.
+// It bounds the cost of a dead or hostile peer: the size of a message, the time to accept one, the
+// unsent bytes, and the time until a vanished peer is noticed. The caller decides which peers may
+// connect.
 package wsconn
 
 import (
@@ -29,18 +32,21 @@ import (
 const protocol = "pagewire.v1"
 
 const (
-	// writeTimeout is how long the peer may take to accept a message before it is dropped. A page at a breakpoint is
-	// safe: its browser still accepts megabytes.
+	// writeTimeout is how long the peer may take to accept a message before it is dropped. A page
+	// at a breakpoint is safe: its browser still accepts megabytes.
 	writeTimeout = 30 * time.Second
-	// pingEvery and pingTimeout bound how long a vanished peer is held: a stopped process, or the peer of a proxy.
+	// pingEvery and pingTimeout bound how long a vanished peer is held: a stopped process, or the
+	// peer of a proxy.
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
 	// maxUnsent bounds the bytes that Send queues.
 	maxUnsent = 32 << 20
-	// closeTimeout is how long the peer may take to accept the queue and to answer our close. maxIgnored bounds the
-	// bytes that are read from it meanwhile: without it, 60 peers that never stop kept two processors busy.
+	// closeTimeout is how long the peer may take to accept the queue and to answer our close.
+	// maxIgnored bounds the bytes that are read from it meanwhile: without it, 60 peers that never
+	// stop kept two processors busy.
 	closeTimeout = 250 * time.Millisecond
 	maxIgnored   = 256 << 10
-	// refuseTimeout replaces closeTimeout for a refused peer: one that does not answer can reconnect once a second.
+	// refuseTimeout replaces closeTimeout for a refused peer: one that does not answer can
+	// reconnect once a second.
 	refuseTimeout = time.Second
 )
 
@@ -49,15 +55,18 @@ var ErrTooLong = errors.New("a message is too long")
 
 // Options configure a Conn.
 type Options struct {
-	// MaxMessage is the largest message in bytes. A larger one ends the connection with code 1009 and the limit.
+	// MaxMessage is the largest message in bytes. A larger one ends the connection with code 1009
+	// and the limit.
 	MaxMessage int64
-	// Note is called with each note, between two messages, by the reading goroutine. Nil ignores them.
+	// Note is called with each note, between two messages, by the reading goroutine. Nil ignores
+	// them.
 	Note func(c *Conn, note []byte)
 	// Room bounds the large messages of several connections together. Nil sets no bound.
 	Room *Room
 	// Backlog bounds the bytes that Send queues on several connections together. Nil sets no bound.
 	Backlog *quota.Backlog[*Conn]
-	// Whose is the connection's owner. Room and Backlog add up the bytes of all connections of an owner.
+	// Whose is the connection's owner. Room and Backlog add up the bytes of all connections of an
+	// owner.
 	Whose string
 }
 
@@ -80,12 +89,13 @@ type Conn struct {
 	idle   chan struct{} // closed when unsent becomes empty; nil while it is
 }
 
-// Accept answers a WebSocket's handshake. If it fails, it has answered the request with the reason. The caller checks
-// which peers may connect, including the Origin.
+// Accept answers a WebSocket's handshake. If it fails, it has answered the request with the reason.
+// The caller checks which peers may connect, including the Origin.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c := &Conn{opt: o, closed: make(chan struct{})}
-	ws, err := websocket.Accept(&hijacker{w, c}, r, &websocket.AcceptOptions{Subprotocols: []string{protocol},
-		InsecureSkipVerify: true})
+	ws, err := websocket.Accept(&hijacker{w, c}, r,
+		&websocket.AcceptOptions{Subprotocols: []string{protocol},
+			InsecureSkipVerify: true})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +119,8 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.c.tcp, rw, nil
 }
 
-// An ignoring connection stops reading after maxIgnored ignored bytes: Read then blocks until Close.
+// An ignoring connection stops reading after maxIgnored ignored bytes: Read then blocks until
+// Close.
 type ignoring struct {
 	net.Conn
 	ignored atomic.Bool
@@ -136,19 +147,28 @@ func (c *ignoring) Close() error {
 	return c.Conn.Close()
 }
 
-// Client runs a handshake over an existing connection, for a path of the server at its other end. If the handshake
-// fails, Client closes the connection. The response is the server's, or nil; its body needs no closing.
-func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response,
+// Client runs a handshake over an existing connection, for a path of the server at its other end.
+// If the handshake fails, Client closes the connection. The response is the server's, or nil; its
+// body needs no closing.
+func Client(ctx context.Context, over net.Conn, path string, header http.Header,
+	o Options) (*Conn, *http.Response,
 	error) {
 	shy := &shyConn{Conn: newIgnoring(over), spoken: make(chan struct{})}
 	client := http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
-			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				return shy,
+					nil
+			},
 		},
 	}
-	// The name in the URL has no meaning: the caller has made the connection. A Host in header replaces it.
+	// The name in the URL has no meaning: the caller has made the connection. A Host in header
+	// replaces it.
 	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path,
 		&websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Host: header.Get("Host"),
 			Subprotocols: []string{protocol}})
@@ -190,7 +210,8 @@ func (c *Conn) run(ws *websocket.Conn) {
 	c.alive = time.AfterFunc(pingEvery, func() { c.check(pingTimeout) })
 }
 
-// Limit changes Options.MaxMessage and Options.Whose for later messages. It must not be called during a Read.
+// Limit changes Options.MaxMessage and Options.Whose for later messages. It must not be called
+// during a Read.
 func (c *Conn) Limit(most int64, whose string) {
 	c.mu.Lock() // Send reads whose
 	defer c.mu.Unlock()
@@ -212,8 +233,9 @@ func (n Notes) Write(ctx context.Context, note []byte) error { return n.c.Write(
 // Closed is closed when the connection has ended by our Close or because the peer did not answer.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// check ends the connection if the peer answers no ping while one Read waits: otherwise the answer may be after unread
-// messages. A timer calls check: a waiting goroutine would cost each idle connection 4 KB.
+// check ends the connection if the peer answers no ping while one Read waits: otherwise the answer
+// may be after unread messages. A timer calls check: a waiting goroutine would cost each idle
+// connection 4 KB.
 func (c *Conn) check(timeout time.Duration) {
 	reads := c.reads.Load()
 	if c.Ping(timeout) != nil && reads%2 == 1 && c.reads.Load() == reads {
@@ -229,7 +251,8 @@ func (c *Conn) check(timeout time.Duration) {
 	}
 }
 
-// Ping waits until the peer has answered, the connection ends, or the time is over. Another goroutine must be reading.
+// Ping waits until the peer has answered, the connection ends, or the time is over. Another
+// goroutine must be reading.
 func (c *Conn) Ping(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -239,8 +262,9 @@ func (c *Conn) Ping(timeout time.Duration) error {
 // notePrefix is the beginning of every note. The senders of notes ensure this.
 var notePrefix = []byte(`{"type":"pagewire:`)
 
-// Read waits for the next message, and passes the notes before it to Options.Note. It returns io.EOF when the peer has
-// closed in order. Any other error has the reason, and the connection is closed.
+// Read waits for the next message, and passes the notes before it to Options.Note. It returns
+// io.EOF when the peer has closed in order. Any other error has the reason, and the connection is
+// closed.
 func (c *Conn) Read(ctx context.Context) ([]byte, error) {
 	for {
 		text, err := c.next(ctx)
@@ -279,7 +303,8 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	case errors.Is(err, ErrNoRoom):
 		return nil, err // the connection has ended
 	case errors.Is(err, ErrTooLong):
-		// Refuse reads the rest of the message for a moment: closing the socket at once would also drop our reason.
+		// Refuse reads the rest of the message for a moment: closing the socket at once would also
+		// drop our reason.
 		c.Refuse(websocket.StatusMessageTooBig, err.Error())
 		return nil, err
 	case err != nil:
@@ -327,7 +352,8 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	}
 }
 
-// Write sends a message, or a note. If the peer does not accept it within writeTimeout, the connection ends.
+// Write sends a message, or a note. If the peer does not accept it within writeTimeout, the
+// connection ends.
 func (c *Conn) Write(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -338,7 +364,8 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// WritePiece sends a piece of a message. Until its last piece, nothing else may be written. It fails as Write does.
+// WritePiece sends a piece of a message. Until its last piece, nothing else may be written. It
+// fails as Write does.
 func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	if c.partial == nil && last {
 		return c.Write(ctx, piece)
@@ -363,7 +390,8 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	return err
 }
 
-// Send queues a message and returns at once. It must not be mixed with Write. Above maxUnsent the connection ends.
+// Send queues a message and returns at once. It must not be mixed with Write. Above maxUnsent the
+// connection ends.
 func (c *Conn) Send(message []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -393,7 +421,8 @@ func (c *Conn) send() {
 		}
 		c.mu.Unlock()
 		for _, message := range list {
-			_ = c.Write(context.Background(), message) // after the connection's end the others fail at once
+			// after the connection's end the others fail at once
+			_ = c.Write(context.Background(), message)
 			c.opt.Backlog.Add(c, nil, -len(message))
 		}
 	}
@@ -419,13 +448,14 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWith ends the connection once, with a code of RFC 6455 section 7.4 and a text of at most 123 bytes. With code 0
-// the peer is sent no close. It returns within closeTimeout.
+// CloseWith ends the connection once, with a code of RFC 6455 section 7.4 and a text of at most 123
+// bytes. With code 0 the peer is sent no close. It returns within closeTimeout.
 func (c *Conn) CloseWith(code websocket.StatusCode, reason string) {
 	c.endWithin(closeTimeout, code, reason)
 }
 
-// Refuse is CloseWith for a peer that breaks the rules. One that does not answer is closed after a second.
+// Refuse is CloseWith for a peer that breaks the rules. One that does not answer is closed after a
+// second.
 func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
 	c.endWithin(refuseTimeout, code, reason)
 }

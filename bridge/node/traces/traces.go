@@ -86,8 +86,10 @@ func (t *Traces) Close() error {
 // becomes _OTHER.
 var methods = map[string]bool{"GET": true, "POST": true, "DELETE": true, "initialize": true,
 	"ping":            true,
-	"server/discover": true, "resources/list": true, "resources/read": true, "resources/templates/list": true,
-	"resources/subscribe": true, "resources/unsubscribe": true, "subscriptions/listen": true, "tools/list": true,
+	"server/discover": true, "resources/list": true, "resources/read": true,
+	"resources/templates/list": true,
+	"resources/subscribe":      true, "resources/unsubscribe": true, "subscriptions/listen": true,
+	"tools/list": true,
 	"tools/call": true, "notifications/initialized": true, "notifications/cancelled": true}
 
 func known(method string) string {

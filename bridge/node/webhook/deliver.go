@@ -320,8 +320,8 @@ func (s *Service) flush(d *delivery) {
 // errNoStore says that no store has been reached yet.
 var errNoStore = errors.New("the store is not there")
 
-// change changes a subscription in the store, and returns the result with its revision. edit gets nil
-// if there is no record that this node can decrypt, and returns nil to keep what is there.
+// change changes a subscription in the store, and returns the result with its revision. edit gets
+// nil if there is no record that this node can decrypt, and returns nil to keep what is there.
 func (s *Service) change(ctx context.Context, key string,
 	edit func(old *record) *record) (now *record, revision uint64, err error) {
 	s.mu.Lock()

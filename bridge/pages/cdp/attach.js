@@ -1,9 +1,11 @@
-// The gateway runs this in each document, over CDP. `name` is this document's own binding; `gateway` is the
-// gateway's address, or "". It finds Pagewire, at once or later, and carries texts between it and the
-// gateway. A posted text begins with a letter for document.go. The result takes texts of the gateway.
+// The gateway runs this in each document, over CDP. `name` is this document's own binding;
+// `gateway` is the gateway's address, or "". It finds Pagewire, at once or later, and carries texts
+// between it and the gateway. A posted text begins with a letter for document.go. The result takes
+// texts of the gateway.
 //
-// A page without Pagewire finds no change. By an event with its address, a later gateway, or the same one after the page
-// was frozen, ends this script, as a gateway that was killed could not do. Gateways of other addresses go on.
+// A page without Pagewire finds no change. By an event with its address, a later gateway, or the
+// same one after the page was frozen, ends this script, as a gateway that was killed could not do.
+// Gateways of other addresses go on.
 ((name, gateway) => {
   const mark = "pagewire.gateway " + gateway;
   const binding = globalThis[name];
@@ -42,7 +44,8 @@
     follow();
   };
 
-  // The browser does not report titles that scripts change. Some pages count in theirs: once a second is often enough.
+  // The browser does not report titles that scripts change. Some pages count in theirs: once a
+  // second is often enough.
   let told;
   let retitling = false;
   const retitle = () => {

@@ -8,8 +8,8 @@
 // decodes messages, and drops those that are too long; tabs.go is the state of the browser;
 // document.go one document; attach.js is the script in each.
 //
-// The browser names a document's origin, never the page. One document cannot speak for another. Each document has a
-// binding of its own: if it floods the gateway, only that binding is cut off.
+// The browser names a document's origin, never the page. One document cannot speak for another.
+// Each document has a binding of its own: if it floods the gateway, only that binding is cut off.
 //
 // It enables no domains that make a browser keep a copy of a page or show that it is watched (CSS,
 // Network, Debugger; DOM only while a person points at a part: pick.go), never closes a tab, never
@@ -37,21 +37,25 @@ import (
 
 // Options configure Run.
 type Options struct {
-	// URL is the browser's address: http://127.0.0.1:9222, or its WebSocket, ws://HOST:PORT/devtools/browser/ID.
+	// URL is the browser's address: http://127.0.0.1:9222, or its WebSocket,
+	// ws://HOST:PORT/devtools/browser/ID.
 	URL string
-	// Dial connects to a browser that does not listen. URL then only names the browser in errors. Default: dial URL.
+	// Dial connects to a browser that does not listen. URL then only names the browser in errors.
+	// Default: dial URL.
 	Dial func(ctx context.Context) (Conn, error)
 	// Source is PageInfo.Source of its pages. Launched means that Pagewire launched it.
 	Source   string
 	Launched bool
 	// Inject gives the page layer to documents without Pagewire. It needs a binary with page files.
 	Inject bool
-	// Extension is the origin of Pagewire's extension, which is told the keys of its browser's tabs.
+	// Extension is the origin of Pagewire's extension, which is told the keys of its browser's
+	// tabs.
 	Extension string
-	// Gateway is this gateway's host and port, or "". Of two gateways of one address, the later one takes over a page.
+	// Gateway is this gateway's host and port, or "". Of two gateways of one address, the later one
+	// takes over a page.
 	Gateway string
-	// Connected is called when the browser has accepted the connection, and Looked when the pages that were open then
-	// are known. Each may be nil. Run may end before it calls them.
+	// Connected is called when the browser has accepted the connection, and Looked when the pages
+	// that were open then are known. Each may be nil. Run may end before it calls them.
 	Connected, Looked func()
 	// Picks let a person point at parts of pages. Default none.
 	Picks *Picks
@@ -59,17 +63,20 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// dialTimeout bounds how long the browser may take to accept us. Chrome 144 and later may ask its user.
+// dialTimeout bounds how long the browser may take to accept us. Chrome 144 and later may ask its
+// user.
 const dialTimeout = 60 * time.Second
 
-// pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.
+// pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from
+// dist.
 var pageLayer = assets.Inject
 
 // pageReader returns dist/pagewire.shown.js and dist/pagewire.pick.js.
 var pageReader = assets.Shown
 
-// Run attaches the present and future pages of all tabs and frames of a browser to g. It returns nil when ctx ends, or
-// the reason when the browser is lost. The pages end with it; subscriptions wait in g for their return.
+// Run attaches the present and future pages of all tabs and frames of a browser to g. It returns
+// nil when ctx ends, or the reason when the browser is lost. The pages end with it; subscriptions
+// wait in g for their return.
 func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -95,7 +102,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script,
-		reader: reader, picker: picker, picks: o.Picks, gateway: o.Gateway, source: o.Source, ours: o.Launched,
+		reader: reader, picker: picker, picks: o.Picks, gateway: o.Gateway, source: o.Source,
+		ours:      o.Launched,
 		extension: o.Extension,
 		looked:    o.Looked, name: cryptorand.Text()[:8],
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
@@ -139,7 +147,8 @@ func reach(ctx context.Context, o Options) (Conn, error) {
 func socketOf(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("%q is not the URL of a browser: it must be like http://127.0.0.1:9222", address)
+		return "", fmt.Errorf(
+			"%q is not the URL of a browser: it must be like http://127.0.0.1:9222", address)
 	}
 	switch u.Scheme {
 	case "ws", "wss":
@@ -149,7 +158,8 @@ func socketOf(ctx context.Context, address string) (string, error) {
 		u.Scheme = "http" + strings.TrimPrefix(u.Scheme, "ws")
 	case "http", "https":
 	default:
-		return "", fmt.Errorf("%q is not the URL of a browser: it must begin with http:// or ws://", address)
+		return "", fmt.Errorf("%q is not the URL of a browser: it must begin with http:// or ws://",
+			address)
 	}
 	u.Path, u.RawQuery, u.Fragment = "/json/version", "", ""
 	r, err := http.NewRequestWithContext(ctx, "GET", u.String(), nil)
@@ -161,7 +171,8 @@ func socketOf(ctx context.Context, address string) (string, error) {
 		if failed := (*url.Error)(nil); errors.As(err, &failed) {
 			err = failed.Err // without the address, which the message has
 		}
-		return "", fmt.Errorf("no browser answers at %s (is it started with --remote-debugging-port?): %w", address,
+		return "", fmt.Errorf(
+			"no browser answers at %s (is it started with --remote-debugging-port?): %w", address,
 			err)
 	}
 	defer response.Body.Close()
@@ -170,7 +181,8 @@ func socketOf(ctx context.Context, address string) (string, error) {
 	}
 	err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&version)
 	if err != nil || !strings.HasPrefix(version.Socket, "ws") {
-		return "", fmt.Errorf("what listens at %s is no browser: it does not say its webSocketDebuggerUrl (HTTP %d)",
+		return "", fmt.Errorf(
+			"what listens at %s is no browser: it does not say its webSocketDebuggerUrl (HTTP %d)",
 			address, response.StatusCode)
 	}
 	return version.Socket, nil

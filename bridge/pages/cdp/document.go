@@ -21,17 +21,19 @@ import (
 //go:embed attach.js
 var attachScript string
 
-// Limits of a document's messages, of any kind. Above them the document is cut off. The gateway bounds its link.
+// Limits of a document's messages, of any kind. Above them the document is cut off. The gateway
+// bounds its link.
 const (
 	burst     = 20_000 // messages at once
 	perSecond = 5_000  // a second after that
 )
 
-// firstReturn and lastReturn are the first and the longest pause before a document that another gateway has taken over
-// is opened again. They grow because that gateway does the same.
+// firstReturn and lastReturn are the first and the longest pause before a document that another
+// gateway has taken over is opened again. They grow because that gateway does the same.
 const firstReturn, lastReturn = time.Second, time.Minute
 
-// maxWaiting bounds the bytes of all documents' messages that wait for a URL: a busy page delays its URL.
+// maxWaiting bounds the bytes of all documents' messages that wait for a URL: a busy page delays
+// its URL.
 const maxWaiting = 32 << 20
 
 // A document is one execution context: a page and its scripts between two navigations.
@@ -72,13 +74,15 @@ func (d *document) open() {
 	d.binding = fmt.Sprintf("pagewire_%s_%d", d.b.name, d.b.bindings)
 	d.b.link.post(d.s.id, runtime.CommandAddBinding, &addBinding{d.binding, d.context}, nil)
 	d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-		Expression:      attachScript + "(" + strconv.Quote(d.binding) + "," + strconv.Quote(d.b.gateway) + ")",
+		Expression: attachScript + "(" + strconv.Quote(d.binding) + "," +
+			strconv.Quote(d.b.gateway) + ")",
 		UniqueContextID: d.world, ObjectGroup: "pagewire", Silent: yes(),
 	}, func(result jsonv2.Value, err error) {
 		var r runtime.EvaluateResult
 		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil ||
 			r.Result.ObjectID == "" {
-			d.b.log.Debug("a document is not attached: it has gone", "url", d.s.tab.url, "error", err)
+			d.b.log.Debug("a document is not attached: it has gone", "url", d.s.tab.url, "error",
+				err)
 			d.apart = true
 			return
 		}
@@ -93,8 +97,9 @@ func (d *document) open() {
 	})
 }
 
-// addBinding has a parameter that cdproto leaves out because the protocol deprecates it. The parameter that replaces it
-// goes by the names of worlds, and would give the same binding to each frame.
+// addBinding has a parameter that cdproto leaves out because the protocol deprecates it. The
+// parameter that replaces it goes by the names of worlds, and would give the same binding to each
+// frame.
 type addBinding struct {
 	Name    string                     `json:"name"`
 	Context runtime.ExecutionContextID `json:"executionContextId"`
@@ -113,7 +118,8 @@ func (d *document) known() bool {
 	return d.bare && !d.s.retooling && (d.webmcp == nil || d.webmcp.page != nil && !d.webmcp.asking)
 }
 
-// sendText passes JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
+// sendText passes JSON text, as a value, to the document. It may be called without the lock once
+// there is a prefix.
 func (d *document) sendText(value string) {
 	if d.prefix == nil {
 		return
@@ -123,7 +129,8 @@ func (d *document) sendText(value string) {
 	d.b.link.post(d.s.id, runtime.CommandCallFunctionOn, call, nil)
 }
 
-// send passes a frame of the gateway to the document's link. nil ends the link. It holds no lock of ours.
+// send passes a frame of the gateway to the document's link. nil ends the link. It holds no lock of
+// ours.
 //
 // Why is the answer to a read not what the call by CDP returns? With real reads awaitPromise saves
 // nothing measurable (0.73 and 0.74 ms), and answers could overtake earlier messages of the page.
@@ -134,7 +141,8 @@ func (d *document) send(frame []byte) {
 	d.sendText(string(frame))
 }
 
-// handleMessage handles a message of the document, or nil for one that was too long. The lock is held.
+// handleMessage handles a message of the document, or nil for one that was too long. The lock is
+// held.
 func (d *document) handleMessage(payload []byte) {
 	switch {
 	case d.cut:
@@ -217,28 +225,32 @@ func (d *document) checkFocus() {
 		}
 	}
 	d.b.link.post(d.s.id, page.CommandCreateIsolatedWorld, &page.CreateIsolatedWorldParams{
-		FrameID: protocol.FrameID(d.frameID), WorldName: "pagewire"}, func(result jsonv2.Value, err error) {
-		var world page.CreateIsolatedWorldResult
-		if err != nil || jsonv2.Unmarshal(result, &world, decodeOptions) != nil {
-			done("")
-			return
-		}
-		d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-			Expression: `document.hasFocus() ? "focused" : document.visibilityState`,
-			ContextID:  world.ExecutionContextID, Silent: yes(),
-		}, func(result jsonv2.Value, err error) {
-			var r runtime.EvaluateResult
-			focus := ""
-			if err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil && r.Result != nil {
-				_ = jsonv2.Unmarshal(jsonv2.Value(r.Result.Value), &focus, decodeOptions) // an error is no focus
+		FrameID: protocol.FrameID(d.frameID), WorldName: "pagewire"},
+		func(result jsonv2.Value, err error) {
+			var world page.CreateIsolatedWorldResult
+			if err != nil || jsonv2.Unmarshal(result, &world, decodeOptions) != nil {
+				done("")
+				return
 			}
-			done(focus)
+			d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
+				Expression: `document.hasFocus() ? "focused" : document.visibilityState`,
+				ContextID:  world.ExecutionContextID, Silent: yes(),
+			}, func(result jsonv2.Value, err error) {
+				var r runtime.EvaluateResult
+				focus := ""
+				if err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil &&
+					r.Result != nil {
+					// an error is no focus
+					_ = jsonv2.Unmarshal(jsonv2.Value(r.Result.Value), &focus, decodeOptions)
+				}
+				done(focus)
+			})
 		})
-	})
 }
 
-// returnLater opens a document again after another gateway of our address has taken it over. That may be the gateway of
-// an agent that is served alone until a daemon runs: it may come last, goes first, and does not give documents back.
+// returnLater opens a document again after another gateway of our address has taken it over. That
+// may be the gateway of an agent that is served alone until a daemon runs: it may come last, goes
+// first, and does not give documents back.
 //
 // What if two gateways attach to one browser? For each address (--hub) only the last one has a
 // page, since a killed gateway leaves a script that cannot notice that. The script that is ended
@@ -285,7 +297,8 @@ func (d *document) receiveFrame(frame []byte) {
 	}
 }
 
-// waits counts waiting bytes, and reports whether they may wait. Above maxWaiting it cuts off the document with most.
+// waits counts waiting bytes, and reports whether they may wait. Above maxWaiting it cuts off the
+// document with most.
 func (d *document) waits(bytes int) bool {
 	d.waiting += bytes
 	most, all := d, 0
@@ -297,15 +310,18 @@ func (d *document) waits(bytes int) bool {
 		}
 	}
 	if all > maxWaiting {
-		most.cutOff("it says too much before it is known where it is; the limit is " + strconv.Itoa(maxWaiting) +
+		most.cutOff("it says too much before it is known where it is; the limit is " +
+			strconv.Itoa(maxWaiting) +
 			" bytes of all pages")
 	}
 	return !d.cut
 }
 
-// cutOff ends a document that floods us. It removes the document's binding, so that the browser sends no further calls.
+// cutOff ends a document that floods us. It removes the document's binding, so that the browser
+// sends no further calls.
 func (d *document) cutOff(reason string) {
-	d.b.log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url", d.s.tab.url, "reason", reason)
+	d.b.log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url",
+		d.s.tab.url, "reason", reason)
 	d.cut = true
 	d.early = nil
 	d.removeBinding()
@@ -322,7 +338,8 @@ func (d *document) cutOff(reason string) {
 // inspect, a setter and an isolated world each fail against a page that prepares for them. So the
 // binding carries only what a page's link carries, and one greeting.
 func (d *document) removeBinding() {
-	d.b.link.post(d.s.id, runtime.CommandRemoveBinding, &runtime.RemoveBindingParams{Name: d.binding}, nil)
+	d.b.link.post(d.s.id, runtime.CommandRemoveBinding,
+		&runtime.RemoveBindingParams{Name: d.binding}, nil)
 }
 
 // close ends the document's page in the gateway, if it has one. Its resources wait for a successor.

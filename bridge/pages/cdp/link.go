@@ -14,11 +14,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A link is the connection to a browser. Its own goroutine sends commands in the order in which they are posted.
-// Posting never waits: the caller may be the reader, on which the browser's progress depends, or an agent's goroutine,
-// whose other requests do not depend on a stalled browser.
+// A link is the connection to a browser. Its own goroutine sends commands in the order in which
+// they are posted. Posting never waits: the caller may be the reader, on which the browser's
+// progress depends, or an agent's goroutine, whose other requests do not depend on a stalled
+// browser.
 //
-// chromedp.Browser copies each tab's DOM, and switches goroutines three times a call; here a page's read takes 0.3 ms.
+// chromedp.Browser copies each tab's DOM, and switches goroutines three times a call; here a page's
+// read takes 0.3 ms.
 type link struct {
 	conn Conn
 
@@ -36,22 +38,24 @@ type pending struct {
 	done    func(result jsonv2.Value, err error)
 }
 
-// maxQueued bounds the bytes that wait for a browser: above it the browser gets no further calls. Other messages to it
-// are few. Above maxUnsent bytes of all messages the browser is given up.
+// maxQueued bounds the bytes that wait for a browser: above it the browser gets no further calls.
+// Other messages to it are few. Above maxUnsent bytes of all messages the browser is given up.
 const maxQueued, maxUnsent = 64 << 20, 128 << 20
 
 var (
 	errNotReading = errors.New("it does not read what it is sent")
 	errDetached   = errors.New("the page has gone")
-	errFull       = errors.New("the browser stands still, and too much waits for it already; the limit is " +
-		strconv.Itoa(maxQueued) + " bytes: try again when it goes on")
+	errFull       = errors.New(
+		"the browser stands still, and too much waits for it already; the limit is " +
+			strconv.Itoa(maxQueued) + " bytes: try again when it goes on")
 )
 
 func newLink(conn Conn) *link {
 	return &link{conn: conn, waiting: map[int64]pending{}, wake: make(chan struct{}, 1)}
 }
 
-// post sends a command. params is JSON text, a value or nil. The reader calls done, if it is set: done must not block.
+// post sends a command. params is JSON text, a value or nil. The reader calls done, if it is set:
+// done must not block.
 func (l *link) post(session target.SessionID, method string, params any,
 	done func(result jsonv2.Value, err error)) error {
 	text, raw := params.(jsonv2.Value)
@@ -146,7 +150,8 @@ func (l *link) write() {
 	}
 }
 
-// read passes each event to handle, and each answer with its waiting call. It returns the reason of its end.
+// read passes each event to handle, and each answer with its waiting call. It returns the reason of
+// its end.
 func (l *link) read(handle func(event *message, answered func())) error {
 	d := newDecoder()
 	for {
@@ -197,17 +202,21 @@ func (l *link) forget(session target.SessionID) {
 	}
 }
 
-// A Conn is a connection to a browser, which carries JSON texts. One goroutine may read while another writes.
+// A Conn is a connection to a browser, which carries JSON texts. One goroutine may read while
+// another writes.
 type Conn interface {
-	// Next waits for the next message. Reading gives io.EOF at its end; the next call of Next skips the rest.
+	// Next waits for the next message. Reading gives io.EOF at its end; the next call of Next skips
+	// the rest.
 	Next() (io.Reader, error)
-	// Write sends a message, as one frame. It may overwrite the byte after the message in its array.
+	// Write sends a message, as one frame. It may overwrite the byte after the message in its
+	// array.
 	Write(message []byte) error
 	// Close ends both directions.
 	Close() error
 }
 
-// A socket is a WebSocket as a Conn. It reads a message as its caller does; chromedp's connection reads all first.
+// A socket is a WebSocket as a Conn. It reads a message as its caller does; chromedp's connection
+// reads all first.
 type socket struct {
 	ws  *websocket.Conn
 	now io.Reader // the message that is being read

@@ -16,8 +16,9 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// maxMessage bounds the bytes kept of one message of the browser. Of a page's call of its binding it counts the
-// unquoted text, a letter and a frame; of others the raw text. A longer message is dropped while it is read.
+// maxMessage bounds the bytes kept of one message of the browser. Of a page's call of its binding
+// it counts the unquoted text, a letter and a frame; of others the raw text. A longer message is
+// dropped while it is read.
 const maxMessage = 17<<20 + 1
 
 // tooLong is the reason when a dropped message ends a page, or fails a command.
@@ -65,8 +66,8 @@ type said struct {
 
 // A decoder decodes the browser's messages one after the other.
 //
-// Most large messages are calls of pages. They are unquoted while they arrive, and so held once. With the types of
-// cdproto they were held four times: a message of 100 MB took 538 MB.
+// Most large messages are calls of pages. They are unquoted while they arrive, and so held once.
+// With the types of cdproto they were held four times: a message of 100 MB took 538 MB.
 //
 // Why does the gateway read the browser's messages itself? chromedp's types copy each message three
 // times: 100 MB in one call of a page took the gateway to 538 MB. Now a message is unquoted while
@@ -85,7 +86,8 @@ const (
 	retained = 1 << 20
 	// edge is how many bytes are kept of the beginning and of the end of a dropped message.
 	edge = 256
-	// window is how many bytes are searched at once for a quote or a backslash: 1 MB takes 0.1 ms, byte by byte 1 ms.
+	// window is how many bytes are searched at once for a quote or a backslash: 1 MB takes 0.1 ms,
+	// byte by byte 1 ms.
 	window = 1 << 10
 	// maxTail bounds the text after a call's payload, which is far shorter.
 	maxTail = 4 << 10
@@ -93,7 +95,8 @@ const (
 
 func newDecoder() *decoder { return &decoder{in: bufio.NewReaderSize(nil, readSize)} }
 
-// The browser writes a call of a binding like this. A call in another notation is bounded by its raw text.
+// The browser writes a call of a binding like this. A call in another notation is bounded by its
+// raw text.
 var (
 	callBegins   = []byte(`{"method":"Runtime.bindingCalled","params":{"name":"`)
 	payloadComes = []byte(`","payload":"`)
@@ -129,7 +132,8 @@ func (d *decoder) call(binding string) (*message, error) {
 		Params  runtime.EventBindingCalled `json:"params"`
 		Session target.SessionID           `json:"sessionId"`
 	}
-	if err := jsonv2.Unmarshal(append([]byte(`{"params":{"name":""`), tail...), &m, decodeOptions); err != nil {
+	if err := jsonv2.Unmarshal(append([]byte(`{"params":{"name":""`), tail...), &m,
+		decodeOptions); err != nil {
 		return nil, noMessage(err)
 	}
 	return &message{Method: runtime.BindingCalled.Method, Session: m.Session,
@@ -140,7 +144,8 @@ func noMessage(err error) error {
 	return fmt.Errorf("the browser sends something that is not a message: %w", err)
 }
 
-// unquote reads the rest of a JSON string, and its quote. It returns nil for a string that is too long.
+// unquote reads the rest of a JSON string, and its quote. It returns nil for a string that is too
+// long.
 func (d *decoder) unquote() ([]byte, error) {
 	out := make([]byte, 0, max(edge, d.in.Buffered()))
 	for dropped := false; ; {
@@ -179,7 +184,8 @@ func (d *decoder) unquote() ([]byte, error) {
 	}
 }
 
-// roomFor makes room for n more bytes. It doubles the buffer, up to the largest: append would make more garbage.
+// roomFor makes room for n more bytes. It doubles the buffer, up to the largest: append would make
+// more garbage.
 func roomFor(out []byte, n int) []byte {
 	if len(out)+n <= cap(out) {
 		return out
@@ -194,7 +200,8 @@ func cutShort(err error) error {
 	return err
 }
 
-var plain = [256]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+var plain = [256]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r',
+	't': '\t'}
 
 // escaped reads an escape after its backslash. Half a surrogate pair becomes U+FFFD.
 func (d *decoder) escaped() (rune, error) {
@@ -286,13 +293,16 @@ func (d *decoder) readAll() (dropped *edges, err error) {
 	}
 }
 
-// These patterns match only the real end of a message: within a string a backslash comes before each quote.
+// These patterns match only the real end of a message: within a string a backslash comes before
+// each quote.
 var (
-	answerBegins  = regexp.MustCompile(`^\{"id":([0-9]{1,18})[,}]`)
-	eventBegins   = regexp.MustCompile(`^\{"method":"([A-Za-z.]+)"`)
-	sessionEnds   = regexp.MustCompile(`,"sessionId":"([^"\\]+)"\}\s*$`)
-	contextEnds   = regexp.MustCompile(`,"executionContextId":([0-9]{1,18})\}(?:,"sessionId":"[^"\\]*")?\}\s*$`)
-	namesToolCall = regexp.MustCompile(`^\{"method":"[A-Za-z.]+","params":\{"invocationId":"([^"\\]+)"`)
+	answerBegins = regexp.MustCompile(`^\{"id":([0-9]{1,18})[,}]`)
+	eventBegins  = regexp.MustCompile(`^\{"method":"([A-Za-z.]+)"`)
+	sessionEnds  = regexp.MustCompile(`,"sessionId":"([^"\\]+)"\}\s*$`)
+	contextEnds  = regexp.MustCompile(
+		`,"executionContextId":([0-9]{1,18})\}(?:,"sessionId":"[^"\\]*")?\}\s*$`)
+	namesToolCall = regexp.MustCompile(
+		`^\{"method":"[A-Za-z.]+","params":\{"invocationId":"([^"\\]+)"`)
 )
 
 // message returns the parts of a dropped message that its edges show.

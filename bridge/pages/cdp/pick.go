@@ -49,11 +49,14 @@ func (a answer) give(picked Picked, err error) {
 }
 
 var (
-	errNoBrowser = errors.New("there is no browser to point in: start pagewire serve with --launch, or --chrome auto")
-	errPicking   = errors.New("another pagewire pick waits already: end it first")
-	errNotShown  = errors.New("this page is not shown to any agent: add --shown with its origin to pagewire serve")
-	errNotFound  = errors.New("no rule would find that: click on another part of the page")
-	errInFrame   = errors.New("this part is in a frame: only parts of a tab's own document can be picked")
+	errNoBrowser = errors.New(
+		"there is no browser to point in: start pagewire serve with --launch, or --chrome auto")
+	errPicking  = errors.New("another pagewire pick waits already: end it first")
+	errNotShown = errors.New(
+		"this page is not shown to any agent: add --shown with its origin to pagewire serve")
+	errNotFound = errors.New("no rule would find that: click on another part of the page")
+	errInFrame  = errors.New(
+		"this part is in a frame: only parts of a tab's own document can be picked")
 )
 
 func (p *Picks) add(b *attachment) (remove func()) {
@@ -171,7 +174,8 @@ func (s *session) pointed(node protocol.BackendNodeID) {
 			return
 		}
 		var r dom.ResolveNodeResult
-		n.post(dom.CommandResolveNode, &dom.ResolveNodeParams{BackendNodeID: node, ExecutionContextID: n.context}, &r,
+		n.post(dom.CommandResolveNode,
+			&dom.ResolveNodeParams{BackendNodeID: node, ExecutionContextID: n.context}, &r,
 			func(err error) {
 				if err != nil || r.Object == nil {
 					to.give(Picked{}, errInFrame)

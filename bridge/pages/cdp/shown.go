@@ -39,8 +39,8 @@ const (
 	longestWait = time.Minute
 )
 
-// A shown is the source of what a document shows, and of parts of that, for the gateway: one half of
-// a link, whose other half the gateway has. The user's agents have named the document's origin.
+// A shown is the source of what a document shows, and of parts of that, for the gateway: one half
+// of a link, whose other half the gateway has. The user's agents have named the document's origin.
 // Nothing runs in the document until one of them reads or watches. Then the reader runs in an
 // isolated world, where the document's scripts have no name: they cannot see it, nor call its
 // binding.
@@ -234,7 +234,8 @@ func (n *shown) say(calls ...any) {
 func (n *shown) receive(frame []byte) {
 	if p := n.page.Load(); p != nil {
 		if err := p.Receive(frame); err != nil {
-			n.d.b.log.Warn("what a page shows is not served any more", "origin", n.d.origin, "error", err)
+			n.d.b.log.Warn("what a page shows is not served any more", "origin", n.d.origin,
+				"error", err)
 		}
 	}
 }
@@ -254,7 +255,8 @@ func (n *shown) send(frame []byte) {
 		case "watched":
 			n.watch(c[1].(string), c[2].(bool))
 		case "report":
-			n.d.b.log.Warn("what a page shows is served otherwise", "origin", n.d.origin, "report", c[1])
+			n.d.b.log.Warn("what a page shows is served otherwise", "origin", n.d.origin, "report",
+				c[1])
 		}
 	}
 }
@@ -377,9 +379,11 @@ func (n *shown) call(method, argument string, done func(value jsonv2.Value, err 
 
 var errReader = errors.New("the reader has failed")
 
-// run runs a function of one argument, a JSON object as CDP has it, with the reader as this. n.mu is held.
+// run runs a function of one argument, a JSON object as CDP has it, with the reader as this. n.mu
+// is held.
 func (n *shown) run(function, argument string, done func(value jsonv2.Value, err error)) {
-	params, _ := jsontext.AppendQuote([]byte(`{"awaitPromise":true,"returnByValue":true,"silent":true,"objectId":`), n.object)
+	params, _ := jsontext.AppendQuote(
+		[]byte(`{"awaitPromise":true,"returnByValue":true,"silent":true,"objectId":`), n.object)
 	params, _ = jsontext.AppendQuote(append(params, `,"functionDeclaration":`...), function)
 	params = append(params, `,"arguments":[`+argument+"]}"...)
 	var r runtime.CallFunctionOnResult
@@ -405,7 +409,8 @@ func (n *shown) open() {
 	n.post(page.CommandCreateIsolatedWorld, &page.CreateIsolatedWorldParams{
 		FrameID: protocol.FrameID(n.d.frameID), WorldName: name}, &made, func(err error) {
 		w, ok := s.worlds[made.ExecutionContextID]
-		if err == nil && (n.d.shown != n || !ok || w.origin != n.d.origin || w.frame != n.d.frameID) {
+		if err == nil &&
+			(n.d.shown != n || !ok || w.origin != n.d.origin || w.frame != n.d.frameID) {
 			err = errors.New("its frame shows another document") // of any origin
 		}
 		if err != nil {
@@ -467,7 +472,8 @@ func (s *session) said(e *said) {
 		allowed := n.allowed.Allow()
 		n.mu.Unlock()
 		if !allowed {
-			d.b.log.Warn("what a page shows is not served any more: it tells too much", "origin", d.origin)
+			d.b.log.Warn("what a page shows is not served any more: it tells too much", "origin",
+				d.origin)
 			n.close(func(p *gateway.Page) { p.Close("it tells too much") })
 			continue
 		}

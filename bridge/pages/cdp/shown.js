@@ -1,7 +1,8 @@
-// The gateway runs this in a world of its own in a document, after dist/pagewire.shown.js, when an agent reads
-// what the document shows or waits for it. `name` is the binding of that world: "cPART" says that a part has changed,
-// or without a name the whole, "wID MS" asks to be woken. The gateway keeps the time, since browsers slow the timers of
-// hidden tabs down, and so a reader whose gateway has died does nothing any more.
+// The gateway runs this in a world of its own in a document, after dist/pagewire.shown.js, when an
+// agent reads what the document shows or waits for it. `name` is the binding of that world: "cPART"
+// says that a part has changed, or without a name the whole, "wID MS" asks to be woken. The gateway
+// keeps the time, since browsers slow the timers of hidden tabs down, and so a reader whose gateway
+// has died does nothing any more.
 ((name) => {
   const tell = globalThis[name];
   // Of this world, from before the document was frozen. An element of that name is none.

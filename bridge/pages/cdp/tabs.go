@@ -42,7 +42,8 @@ type attachment struct {
 	picks     *Picks // Options.Picks
 	extension string // Options.Extension
 
-	mu       sync.Mutex // guards the fields below and their contents; taken before the gateway's lock
+	// guards the fields below and their contents; taken before the gateway's lock
+	mu       sync.Mutex
 	sessions map[string]*session
 	tabs     map[string]*tab // by target
 	bindings int
@@ -64,26 +65,32 @@ type tab struct {
 }
 
 // leads reports whether a tab is on its way to a document.
-func (t *tab) leads() bool { return t.origin == "" && !t.failed && strings.HasPrefix(t.url, "http") }
+func (t *tab) leads() bool {
+	return t.origin == "" && !t.failed &&
+		strings.HasPrefix(t.url, "http")
+}
 
-// key is the tab's key in the gateway. A target keeps its id over reloads and navigations, even into another process.
+// key is the tab's key in the gateway. A target keeps its id over reloads and navigations, even
+// into another process.
 func (t *tab) key() string { return "cdp:" + t.target }
 
 // infoOf describes a document of a tab.
 func (b *attachment) infoOf(t *tab, origin string) gateway.PageInfo {
-	return gateway.PageInfo{Tab: t.key(), Origin: origin, URL: origin + "/", Transport: "cdp", Browser: b.browser,
-		Window: t.window, Source: b.source, Launched: b.ours}
+	return gateway.PageInfo{Tab: t.key(), Origin: origin, URL: origin + "/", Transport: "cdp",
+		Browser: b.browser,
+		Window:  t.window, Source: b.source, Launched: b.ours}
 }
 
-// locate gives a description the document's URL, unless that is of another site: a tab may be about to show one.
+// locate gives a description the document's URL, unless that is of another site: a tab may be about
+// to show one.
 func locate(info *gateway.PageInfo, url string) {
 	if strings.HasPrefix(url, info.Origin+"/") {
 		info.URL = url
 	}
 }
 
-// show tells the gateway that a tab has come to the front, or that it shows a new page or title if the tab before is in
-// front, or none with "".
+// show tells the gateway that a tab has come to the front, or that it shows a new page or title if
+// the tab before is in front, or none with "".
 func (b *attachment) show(t *tab, came bool, before string) {
 	info := b.infoOf(t, t.origin)
 	info.Title = t.title
@@ -111,12 +118,14 @@ var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 
 func yes() *bool { t := true; return &t }
 
-// autoAttach makes the browser attach us to new targets below a session. With injection they wait until we let them
-// run, so that the page layer runs first. A tab that no page has opened does not wait (Chromium 156).
+// autoAttach makes the browser attach us to new targets below a session. With injection they wait
+// until we let them run, so that the page layer runs first. A tab that no page has opened does not
+// wait (Chromium 156).
 func (b *attachment) autoAttach(s target.SessionID) {
 	b.link.post(s, target.CommandSetAutoAttach,
-		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(),
-			Filter: pages}, b.answered())
+		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "",
+			Flatten: yes(),
+			Filter:  pages}, b.answered())
 }
 
 // answered counts a command of the first look. The result takes its answer.
@@ -149,7 +158,8 @@ func (b *attachment) look() {
 func (b *attachment) start() {
 	b.told = b.g.TellsFront()
 	b.naming = b.g.WhenNamed(b.offerShown)
-	b.link.post("", target.CommandSetDiscoverTargets, &target.SetDiscoverTargetsParams{Discover: true, Filter: pages},
+	b.link.post("", target.CommandSetDiscoverTargets,
+		&target.SetDiscoverTargetsParams{Discover: true, Filter: pages},
 		nil)
 	b.link.post("", browser.CommandGetVersion, nil, func(result jsonv2.Value, err error) {
 		var version browser.GetVersionResult
@@ -160,7 +170,8 @@ func (b *attachment) start() {
 	b.autoAttach("")
 }
 
-// leave tells the documents that the gateway goes: they cannot notice it. It waits up to 250 ms for that to arrive.
+// leave tells the documents that the gateway goes: they cannot notice it. It waits up to 250 ms for
+// that to arrive.
 func (b *attachment) leave() {
 	b.mu.Lock()
 	for _, s := range b.sessions {
@@ -173,7 +184,8 @@ func (b *attachment) leave() {
 	}
 	b.mu.Unlock()
 	heard := make(chan struct{})
-	if b.link.post("", "Browser.getVersion", nil, func(jsonv2.Value, error) { close(heard) }) != nil {
+	if b.link.post("", "Browser.getVersion", nil,
+		func(jsonv2.Value, error) { close(heard) }) != nil {
 		return
 	}
 	select {
@@ -225,7 +237,8 @@ func (b *attachment) handle(m *message, answered func()) {
 		s.handle(m)
 	}
 	on(m, target.AttachedToTarget, func(e *target.EventAttachedToTarget) { b.attached(s, e) })
-	on(m, target.DetachedFromTarget, func(e *target.EventDetachedFromTarget) { b.detached(e.SessionID) })
+	on(m, target.DetachedFromTarget,
+		func(e *target.EventDetachedFromTarget) { b.detached(e.SessionID) })
 	on(m, target.TargetInfoChanged, func(e *target.EventTargetInfoChanged) {
 		if e.TargetInfo == nil {
 			return
@@ -245,7 +258,8 @@ func (b *attachment) handle(m *message, answered func()) {
 			b.g.CloseTab(t.key())
 		}
 	})
-	on(m, page.JavascriptDialogOpening, func(e *page.EventJavascriptDialogOpening) { b.dialog(m.Session, e) })
+	on(m, page.JavascriptDialogOpening,
+		func(e *page.EventJavascriptDialogOpening) { b.dialog(m.Session, e) })
 }
 
 func (s *session) handle(m *message) {
@@ -267,7 +281,8 @@ func (s *session) handle(m *message) {
 	case runtime.ExecutionContextsCleared.Method, inspector.TargetCrashed.Method:
 		s.clear()
 	}
-	on(m, runtime.ExecutionContextCreated, func(e *runtime.EventExecutionContextCreated) { s.b.created(s, e.Context) })
+	on(m, runtime.ExecutionContextCreated,
+		func(e *runtime.EventExecutionContextCreated) { s.b.created(s, e.Context) })
 	on(m, runtime.ExecutionContextDestroyed, func(e *runtime.EventExecutionContextDestroyed) {
 		for id, d := range s.documents {
 			if d.world == e.ExecutionContextUniqueID {
@@ -278,15 +293,18 @@ func (s *session) handle(m *message) {
 			return w.id == e.ExecutionContextUniqueID
 		})
 	})
-	on(m, overlay.InspectNodeRequested, func(e *overlay.EventInspectNodeRequested) { s.pointed(e.BackendNodeID) })
+	on(m, overlay.InspectNodeRequested,
+		func(e *overlay.EventInspectNodeRequested) { s.pointed(e.BackendNodeID) })
 	on(m, webmcp.ToolsAdded, func(e *webmcp.EventToolsAdded) { s.addTools(e.Tools) })
 	on(m, webmcp.ToolsRemoved, func(e *webmcp.EventToolsRemoved) { s.removeTools(e.Tools) })
-	on(m, webmcp.ToolResponded, func(e *webmcp.EventToolResponded) { s.finish(e.InvocationID, toolResult(e)) })
+	on(m, webmcp.ToolResponded,
+		func(e *webmcp.EventToolResponded) { s.finish(e.InvocationID, toolResult(e)) })
 }
 
 var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
 
-// on handles an event of a kind. It ignores an event that cannot be decoded, as a newer browser may send.
+// on handles an event of a kind. It ignores an event that cannot be decoded, as a newer browser may
+// send.
 func on[T any](m *message, kind protocol.Event[T], do func(e *T)) {
 	if m.Method != kind.Method {
 		return
@@ -296,7 +314,8 @@ func on[T any](m *message, kind protocol.Event[T], do func(e *T)) {
 	}
 }
 
-// dropped ends the calls that wait for an event that was too long. It uses nothing else of such an event.
+// dropped ends the calls that wait for an event that was too long. It uses nothing else of such an
+// event.
 func (b *attachment) dropped(s *session, m *message) {
 	b.log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
 	if s == nil {
@@ -323,26 +342,30 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		t = parent.tab
 	} else if info.Type == "page" {
 		if t = b.tabs[string(info.TargetID)]; t == nil {
-			t = &tab{target: string(info.TargetID), url: info.URL, pages: map[string]*gateway.Page{}}
+			t = &tab{target: string(info.TargetID), url: info.URL,
+				pages: map[string]*gateway.Page{}}
 			b.tabs[t.target] = t
 		}
 	}
 	resume := func() { b.link.post(e.SessionID, runtime.CommandRunIfWaitingForDebugger, nil, nil) }
-	// A prerendered page belongs to no visible tab yet. When it is shown, its contexts are created again in the tab.
+	// A prerendered page belongs to no visible tab yet. When it is shown, its contexts are created
+	// again in the tab.
 	if t == nil || info.Subtype == "prerender" {
 		resume()
 		return
 	}
-	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{},
-		worlds: map[runtime.ExecutionContextID]world{},
-		tools:  map[string]map[string]*webmcp.Tool{}}
+	s := &session{b: b, id: e.SessionID, tab: t,
+		documents: map[runtime.ExecutionContextID]*document{},
+		worlds:    map[runtime.ExecutionContextID]world{},
+		tools:     map[string]map[string]*webmcp.Tool{}}
 	b.sessions[string(s.id)] = s
 	b.autoAttach(s.id)
 	if b.inject != "" {
 		// Scripts for new documents need the Page domain.
 		b.link.post(s.id, page.CommandEnable, nil, nil)
 		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument,
-			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
+			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()},
+			nil)
 	}
 	b.link.post(s.id, runtime.CommandEnable, nil, b.answered())
 	if to := b.picks.now(); to != nil {
@@ -359,7 +382,8 @@ func (b *attachment) detached(id target.SessionID) {
 	}
 }
 
-// dialog closes a dialog in a browser without a window, which does not do so itself while the Page domain is enabled.
+// dialog closes a dialog in a browser without a window, which does not do so itself while the Page
+// domain is enabled.
 func (b *attachment) dialog(session target.SessionID, e *page.EventJavascriptDialogOpening) {
 	if !e.HasBrowserHandler {
 		b.link.post(session, page.CommandHandleJavaScriptDialog,
@@ -379,9 +403,11 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	if !aux.IsDefault {
 		if c.Name == b.worldName() {
 			s.worlds[c.ID] = world{c.UniqueID, aux.FrameID, c.Origin}
-		} else if c.Origin == b.extension && aux.FrameID == s.tab.target { // no page has that origin
+			// no page has that origin
+		} else if c.Origin == b.extension && aux.FrameID == s.tab.target {
 			b.link.post(s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-				Expression:      "chrome.runtime.sendMessage({target:" + strconv.Quote(s.tab.key()) + "}).catch(()=>{})",
+				Expression: "chrome.runtime.sendMessage({target:" +
+					strconv.Quote(s.tab.key()) + "}).catch(()=>{})",
 				UniqueContextID: c.UniqueID, Silent: yes(),
 			}, nil)
 		}
@@ -397,11 +423,13 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	if weborigin.Of(c.Origin) == "" { // a file, a page of the browser's, or an opaque origin
 		if aux.FrameID == s.tab.target && strings.HasPrefix(s.tab.url, "http") {
-			b.log.Debug("a tab shows a page of the browser, as after a failed load", "url", s.tab.url)
+			b.log.Debug("a tab shows a page of the browser, as after a failed load", "url",
+				s.tab.url)
 			b.link.post(s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {
 				var r page.GetFrameTreeResult
 				s.tab.failed = err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil &&
-					strings.HasPrefix(urlOf(r.FrameTree, protocol.FrameID(aux.FrameID)), "chrome-error:")
+					strings.HasPrefix(urlOf(r.FrameTree, protocol.FrameID(aux.FrameID)),
+						"chrome-error:")
 			})
 		}
 		return
@@ -412,7 +440,8 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		}
 		return
 	}
-	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin,
+	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID,
+		origin:  c.Origin,
 		allowed: rate.NewLimiter(perSecond, burst), pause: firstReturn}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID

@@ -14,13 +14,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 )
 
-// webmcpTools are the tools of a document without Pagewire in a browser with WebMCP. It has no resources. The browser
-// runs them, and reports them and their results (its WebMCP domain). It is a gateway.ToolRunner.
+// webmcpTools are the tools of a document without Pagewire in a browser with WebMCP. It has no
+// resources. The browser runs them, and reports them and their results (its WebMCP domain). It is a
+// gateway.ToolRunner.
 type webmcpTools struct {
 	d     *document
 	page  *gateway.Page // guarded by the browser's lock, as are document's fields
 	tools []bridge.Tool // until there is a page
-	// schemas are those that the browser has left out, by name; asking is set while the document is asked.
+	// schemas are those that the browser has left out, by name; asking is set while the document is
+	// asked.
 	schemas map[string]json.RawMessage
 	asking  bool
 
@@ -64,8 +66,8 @@ func (s *session) removeTools(tools []*webmcp.RemovedTool) {
 	s.offerTools()
 }
 
-// retool asks the browser for all tools, even if it has reported some. It does not report tools that go with a
-// document, and reports those of one that came back (bfcache) before we know of it.
+// retool asks the browser for all tools, even if it has reported some. It does not report tools
+// that go with a document, and reports those of one that came back (bfcache) before we know of it.
 func (s *session) retool() {
 	if s.b.inject != "" {
 		return
@@ -81,7 +83,8 @@ func (s *session) retool() {
 	})
 }
 
-// unfollow stops the reports if no document needs them: they make a page's own calls of tools 0.1 ms slower.
+// unfollow stops the reports if no document needs them: they make a page's own calls of tools 0.1
+// ms slower.
 func (s *session) unfollow() {
 	if !s.following {
 		return
@@ -119,7 +122,8 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 	missing := false
 	list := make([]bridge.Tool, 0, len(tools))
 	for name, t := range tools {
-		described := map[string]any{"name": name, "description": t.Description, "inputSchema": n.schemas[name]}
+		described := map[string]any{"name": name, "description": t.Description,
+			"inputSchema": n.schemas[name]}
 		if schema := json.RawMessage(t.InputSchema); json.Valid(schema) {
 			described["inputSchema"] = schema
 		} else if _, known := n.schemas[name]; !known {
@@ -132,8 +136,10 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 		}
 		if a := t.Annotations; a != nil {
 			described["annotations"] = map[string]any{"readOnlyHint": a.ReadOnly}
-			// A form that submits by itself has consequences, unless the page says that it only reads.
-			meta["pagewire/hints"] = map[string]bool{"consequentialHint": a.Consequential || a.Autosubmit && !a.ReadOnly,
+			// A form that submits by itself has consequences, unless the page says that it only
+			// reads.
+			meta["pagewire/hints"] = map[string]bool{"consequentialHint": a.Consequential ||
+				a.Autosubmit && !a.ReadOnly,
 				"untrustedContentHint": a.UntrustedContent, "debugging": a.Debugging}
 		}
 		if len(meta) > 0 {
@@ -152,12 +158,13 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 	n.publish()
 }
 
-// schemas is the names and schemas of the document's tools. The browser leaves a schema out if it has a character
-// outside ASCII.
+// schemas is the names and schemas of the document's tools. The browser leaves a schema out if it
+// has a character outside ASCII.
 const schemas = `(async () => JSON.stringify((await (document.modelContext ?? navigator.modelContext).getTools()).map(` +
 	`({ name, inputSchema }) => ({ name, inputSchema }))))()`
 
-// askSchemas asks the document for the schemas that the browser has left out, and then offers the tools that lack them.
+// askSchemas asks the document for the schemas that the browser has left out, and then offers the
+// tools that lack them.
 func (n *webmcpTools) askSchemas(tools map[string]*webmcp.Tool) {
 	if n.asking {
 		return
@@ -176,8 +183,10 @@ func (n *webmcpTools) askSchemas(tools map[string]*webmcp.Tool) {
 				return
 			}
 			if jsonv2.Unmarshal(result, &r, decodeOptions) == nil && r.Result != nil {
-				if json.Unmarshal(r.Result.Value, &text) != nil || json.Unmarshal([]byte(text), &list) != nil {
-					n.Report("the parameters of its tools are unknown: neither the browser nor getTools() gives them.")
+				if json.Unmarshal(r.Result.Value, &text) != nil ||
+					json.Unmarshal([]byte(text), &list) != nil {
+					n.Report(
+						"the parameters of its tools are unknown: neither the browser nor getTools() gives them.")
 				}
 			}
 			n.schemas = map[string]json.RawMessage{}
@@ -224,20 +233,26 @@ func (n *webmcpTools) Report(sentence string) {
 	text, _ := json.Marshal("pagewire: " + sentence)
 	n.d.b.log.Warn("a page is told", "origin", n.d.origin, "report", sentence)
 	n.d.b.link.post(n.d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-		Expression: "console.error(" + string(text) + ")", UniqueContextID: n.d.world, Silent: yes()}, nil)
+		Expression: "console.error(" + string(text) + ")", UniqueContextID: n.d.world,
+		Silent: yes()}, nil)
 }
 
-// reacts is a task of the page. It ends once the page runs tasks: not behind a dialog, at a breakpoint or frozen.
-var reacts = jsonv2.Value(`{"awaitPromise":true,"expression":"new Promise(done => { const { port1, port2 } = ` +
-	`new MessageChannel(); port1.onmessage = () => done(port1.close()); port2.postMessage(0) })"}`)
+// reacts is a task of the page. It ends once the page runs tasks: not behind a dialog, at a
+// breakpoint or frozen.
+var reacts = jsonv2.Value(
+	`{"awaitPromise":true,"expression":"new Promise(done => { const { port1, port2 } = ` +
+		`new MessageChannel(); port1.onmessage = () => done(port1.close()); port2.postMessage(0) })"}`)
 
-// RunTool makes the browser run a tool. The browser's own queue for the page knows no withdrawal: a call that waits
-// there, behind a dialog, runs later. So the page must react before the browser is told. What remains is a page that
-// stops within the millisecond between the two. Such a call counts as started.
-func (n *webmcpTools) RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func()) {
+// RunTool makes the browser run a tool. The browser's own queue for the page knows no withdrawal: a
+// call that waits there, behind a dialog, runs later. So the page must react before the browser is
+// told. What remains is a page that stops within the millisecond between the two. Such a call
+// counts as started.
+func (n *webmcpTools) RunTool(name string, args []byte, started func(),
+	done func(result []byte, gone bool)) (cancel func()) {
 	i := &invocation{done: done}
 	input := append(jsonv2.Value(nil), args...)
-	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
+	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name,
+		Input: input}
 	n.mu.Lock()
 	gone := n.invocations == nil
 	if !gone {
@@ -277,7 +292,8 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(), done fun
 }
 
 // ask sends a command of a call to the browser. If it or answered fails, so does the call.
-func (n *webmcpTools) ask(i *invocation, command string, params any, answered func(jsonv2.Value) error) {
+func (n *webmcpTools) ask(i *invocation, command string, params any,
+	answered func(jsonv2.Value) error) {
 	err := n.d.b.link.post(n.d.s.id, command, params, func(result jsonv2.Value, err error) {
 		if err == nil {
 			err = answered(result)
@@ -309,7 +325,8 @@ func (n *webmcpTools) waits(i *invocation) bool {
 	return n.invocations[i]
 }
 
-// begun notes the browser's id of a call: its result comes as an event. It cancels the call if nothing waits for it.
+// begun notes the browser's id of a call: its result comes as an event. It cancels the call if
+// nothing waits for it.
 func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Lock()
 	i.id = id
@@ -332,7 +349,8 @@ func (n *webmcpTools) finish(i *invocation, result []byte, gone bool) {
 }
 
 func (n *webmcpTools) cancel(id string) {
-	n.d.b.link.post(n.d.s.id, webmcp.CommandCancelInvocation, &webmcp.CancelInvocationParams{InvocationID: id}, nil)
+	n.d.b.link.post(n.d.s.id, webmcp.CommandCancelInvocation,
+		&webmcp.CancelInvocationParams{InvocationID: id}, nil)
 }
 
 const pageHasGone = "The page has gone."

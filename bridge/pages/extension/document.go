@@ -253,14 +253,16 @@ func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 		if err != nil {
 			conn.Close()
 			code := websocket.CloseStatus(err)
-			return true, code == websocket.StatusPolicyViolation || code == websocket.StatusMessageTooBig, err
+			return true, code == websocket.StatusPolicyViolation ||
+				code == websocket.StatusMessageTooBig, err
 		}
 	}
 }
 
 // send passes the queue to the daemon, until the session has ended. A document that leaves is done
 // when the queue is empty.
-func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64, ended <-chan struct{}) {
+func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64,
+	ended <-chan struct{}) {
 	for {
 		p, ok, over := d.next()
 		switch {

@@ -54,7 +54,10 @@ const (
 )
 
 // SecretFile is the path of the extension's secret, in the directory of the token.
-func SecretFile(tokenFile string) string { return filepath.Join(filepath.Dir(tokenFile), "extension") }
+func SecretFile(tokenFile string) string {
+	return filepath.Join(filepath.Dir(tokenFile),
+		"extension")
+}
 
 // Secret returns the secret that the extension and this user's gateways share. It fails if there is
 // none yet, or if its file is faulty.
@@ -109,7 +112,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		documents: map[int64]*document{}, origins: map[string]int{}}
 	defer h.running.Wait()
 	defer cancel()
-	if err := h.out.write(message{Type: "hello", Version: o.Version, Secret: o.Secret}); err != nil {
+	if err := h.out.write(message{Type: "hello", Version: o.Version,
+		Secret: o.Secret}); err != nil {
 		return fmt.Errorf("the browser: %w", err)
 	}
 	ended := make(chan error, 1)
@@ -163,7 +167,8 @@ func (h *host) read(ctx context.Context, in *reader) error {
 func (h *host) refuse(why string, id int64) {
 	h.refused++
 	h.o.Log.Warn("refused a message of the browser", "reason", why, "count", h.refused)
-	_ = h.out.write(message{Type: "refused", ID: id, Reason: why, Count: h.refused}) // the reader notices
+	// the reader notices
+	_ = h.out.write(message{Type: "refused", ID: id, Reason: why, Count: h.refused})
 }
 
 // handle handles a message. It returns the reason of a refusal, or "".
@@ -182,8 +187,9 @@ func (h *host) handle(ctx context.Context, m message) string {
 	case !d.push(m):
 		h.expel(d, "a document's frames come faster than the daemon takes them, and it was closed")
 	case h.queued.Load() > maxQueuedAll:
-		h.expel(h.fullest(), "frames of all documents come faster than the daemon takes them, and that for which most "+
-			"waits was closed")
+		h.expel(h.fullest(),
+			"frames of all documents come faster than the daemon takes them, and that for which most "+
+				"waits was closed")
 	}
 	return ""
 }
@@ -196,16 +202,19 @@ func (h *host) open(ctx context.Context, known *document, m message) string {
 		return "the document is open already"
 	case m.ID <= 0:
 		return "a document's number is above 0"
-	case m.Origin != frontOrigin && m.Origin != tabsOrigin && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Scheme+"://"+u.Host != m.Origin):
+	case m.Origin != frontOrigin && m.Origin != tabsOrigin && (err != nil || u.Scheme != "http" &&
+		u.Scheme != "https" || u.Scheme+"://"+u.Host != m.Origin):
 		return "an origin of no web page"
 	case len(h.documents) >= maxDocuments:
 		return fmt.Sprintf("%d documents are open, and no more are taken", maxDocuments)
 	case h.origins[m.Origin] >= maxPerOrigin:
-		return fmt.Sprintf("%d documents of %s are open, and no more are taken", maxPerOrigin, m.Origin)
+		return fmt.Sprintf("%d documents of %s are open, and no more are taken", maxPerOrigin,
+			m.Origin)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	d := &document{h: &h.shared, id: m.ID, origin: m.Origin, cancel: cancel, wake: make(chan struct{}, 1),
-		log: h.o.Log.With("origin", m.Origin)}
+	d := &document{h: &h.shared, id: m.ID, origin: m.Origin, cancel: cancel,
+		wake: make(chan struct{}, 1),
+		log:  h.o.Log.With("origin", m.Origin)}
 	h.documents[m.ID] = d
 	h.origins[m.Origin]++
 	h.running.Go(func() { d.run(ctx) })

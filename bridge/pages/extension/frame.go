@@ -71,7 +71,8 @@ func (r *reader) next() ([]byte, error) {
 		got, err := r.r.Read(text[len(text):cap(text)])
 		text = text[:len(text)+got]
 		if err != nil && int64(len(text)) < n {
-			return nil, fmt.Errorf("a message of %d bytes ends after %d: %w", n, len(text), io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("a message of %d bytes ends after %d: %w", n, len(text),
+				io.ErrUnexpectedEOF)
 		}
 	}
 	return text, nil
@@ -107,7 +108,8 @@ func (w *writer) frame(id int64, text []byte) error {
 		for n > maxPiece-utf8.UTFMax && !utf8.RuneStart(text[n]) {
 			n--
 		}
-		if err := w.write(message{Type: "frame", ID: id, Text: string(text[:n]), More: true}); err != nil {
+		if err := w.write(message{Type: "frame", ID: id, Text: string(text[:n]),
+			More: true}); err != nil {
 			return err
 		}
 		text = text[n:]

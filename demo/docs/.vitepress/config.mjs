@@ -1,5 +1,6 @@
-// The manual as a site, which make demo serves at /docs/. The same Markdown is read on a forge: so its anchors are a
-// forge's, its order is that of README.md, and what it links to outside of demo/docs is on the forge.
+// The manual as a site, which make demo serves at /docs/. The same Markdown is read on a forge: so
+// its anchors are a forge's, its order is that of README.md, and what it links to outside of
+// demo/docs is on the forge.
 import { cpSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { defineConfig } from "vitepress";
@@ -31,7 +32,10 @@ function plainCells(md) {
   });
 }
 
-/** outward leads links that leave demo/docs to the forge, and those to demos to the demos beside the site. */
+/**
+ * outward leads links that leave demo/docs to the forge, and those to demos to the demos beside the
+ * site.
+ */
 function outward(md) {
   md.core.ruler.push("outward", ({ tokens, env }) => {
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
@@ -52,7 +56,10 @@ export default defineConfig({
   base: "/docs/",
   outDir: path.resolve(docs, "../../dist/docs"),
   rewrites: { "README.md": "index.md" },
-  /** Models read Markdown: each page's lies beside it, and README.md, which lists them all, is llms.txt as well. */
+  /**
+   * Models read Markdown: each page's lies beside it, and README.md, which lists them all, is
+   * llms.txt as well.
+   */
   buildEnd({ outDir }) {
     for (const name of ["README.md", ...written]) cpSync(path.join(docs, name), path.join(outDir, name));
     cpSync(path.join(docs, "README.md"), path.join(outDir, "llms.txt"));

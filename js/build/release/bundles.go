@@ -63,7 +63,8 @@ func (p plan) bundles() error {
 func (p plan) extensions() error {
 	from := os.DirFS("js/gemini-extension")
 	files := []packed{{"LICENSE", 0o644, "LICENSE"}}
-	for _, pattern := range []string{"*.json", "hooks/*.json", "skills/*/SKILL.md"} { // through the link to the skills
+	// through the link to the skills
+	for _, pattern := range []string{"*.json", "hooks/*.json", "skills/*/SKILL.md"} {
 		names, err := fs.Glob(from, pattern)
 		if err != nil || len(names) == 0 {
 			return errors.Join(err, fmt.Errorf("js/gemini-extension has no %s: run make generate",

@@ -59,7 +59,9 @@ func main() {
 // planned returns the plan. Its error says why a release must not be made, and what to do.
 func planned(version string) (p plan, err error) {
 	if v := "v" + version; semver.Canonical(v) != v {
-		return p, fmt.Errorf("VERSION is %q, which is no semantic version: write make release VERSION=0.2.0-rc.1", version)
+		return p,
+			fmt.Errorf(
+				"VERSION is %q, which is no semantic version: write make release VERSION=0.2.0-rc.1", version)
 	}
 	changelog, err := os.ReadFile("CHANGELOG.md")
 	if err != nil {
@@ -75,8 +77,9 @@ func planned(version string) (p plan, err error) {
 	name, state, _ := strings.Cut(title, ", ")
 	if candidate := strings.Contains(version, "-"); !candidate &&
 		(name != version || state == "not yet released") {
-		return p, fmt.Errorf("the newest section of CHANGELOG.md is %q: make it \"%s, DATE\" (a candidate, such as "+
-			"%[2]s-rc.1, may be made of any)", title, version)
+		return p, fmt.Errorf(
+			"the newest section of CHANGELOG.md is %q: make it \"%s, DATE\" (a candidate, such as "+
+				"%[2]s-rc.1, may be made of any)", title, version)
 	} else if its := source["version"]; !candidate && its != version {
 		return p, fmt.Errorf("js/package.json says %s: commit version %s there first", its, version)
 	}
@@ -118,8 +121,10 @@ func (p plan) prepare() error {
 	if err != nil {
 		return err
 	}
-	notes := fmt.Sprintf("%s\n\nMade of commit %s; the core is compiled by %s. [How to install it, and to check what "+
-		"you got](https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md).\n", p.notes,
+	notes := fmt.Sprintf(
+		"%s\n\nMade of commit %s; the core is compiled by %s. [How to install it, and to check what "+
+			"you got](https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md).\n",
+		p.notes,
 		p.commit, core)
 	return errors.Join(
 		write("release/NOTES.md", []byte(notes)),
@@ -163,8 +168,9 @@ func (p plan) platforms() error {
 			"description": "The program for " + system + " on " + cpu +
 				": install pagewire, which brings it",
 			"homepage": of["homepage"], "repository": of["repository"], "os": []string{system},
-			"cpu":             []string{cpu},
-			"preferUnplugged": true} // Yarn unpacks it then: a program does not start from Yarn's zip
+			"cpu": []string{cpu},
+			// Yarn unpacks it then: a program does not start from Yarn's zip
+			"preferUnplugged": true}
 		err = errors.Join(err, writeJSON("stage/"+platform.OS+"-"+platform.Arch+"/package.json",
 			manifest))
 	}

@@ -72,7 +72,8 @@ export function project(
           description: tool[1],
           inputSchema: { type: "object", properties: tool[2], required: tool[3] ?? [], additionalProperties: false },
           annotations: { readOnlyHint: true, untrustedContentHint: true },
-          // `await`, as everywhere in this layer: a returned promise would have its `then` looked up.
+          // `await`, as everywhere in this layer: a returned promise would have its `then` looked
+          // up.
           execute: async (input: unknown, options?: { signal?: AbortSignal }) =>
             await answer(name, input, options?.signal),
         },

@@ -3,9 +3,9 @@ import type { Carrier, Port } from "../early/shared.ts";
 import { closePort, listen, messageData, postToPort, startPort, stringify, unlisten } from "../common/intrinsics.ts";
 
 /**
- * `{type: "pagewire:close"}`, from either side, ends a MessagePort's session. It is the only message that is no
- * JSON-RPC, and it is needed: Chromium 156 has no `close` event on ports, so neither side would
- * learn of the other's close().
+ * `{type: "pagewire:close"}`, from either side, ends a MessagePort's session. It is the only
+ * message that is no JSON-RPC, and it is needed: Chromium 156 has no `close` event on ports, so
+ * neither side would learn of the other's close().
  */
 export async function servePort(
   port: MessagePort,

@@ -1,5 +1,5 @@
-// Package cli has what pagewire and pagewire-node share as programs: the name of their version, and their log. It
-// never reads a flag itself.
+// Package cli has what pagewire and pagewire-node share as programs: the name of their version, and
+// their log. It never reads a flag itself.
 package cli
 
 import (

@@ -23,8 +23,9 @@ type hintError struct {
 
 func (e hintError) Unwrap() error { return e.error }
 
-// Interruptible runs a function that reads and writes files. It returns at most one second after the end of ctx, even
-// if the system still waits for a file, which can be on the other side of a network.
+// Interruptible runs a function that reads and writes files. It returns at most one second after
+// the end of ctx, even if the system still waits for a file, which can be on the other side of a
+// network.
 func Interruptible(ctx context.Context, run func() error) error {
 	over, hangs := make(chan error, 1), make(chan struct{})
 	go func() { over <- run() }()

@@ -11,12 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// Pages and other programs choose texts that are printed, and a terminal acts upon some characters: C0 and C1 controls
-// move its cursor, and overrides of direction make one text look like another. Acts is the only rule for all output.
+// Pages and other programs choose texts that are printed, and a terminal acts upon some characters:
+// C0 and C1 controls move its cursor, and overrides of direction make one text look like another.
+// Acts is the only rule for all output.
 func Acts(r rune) bool { return !unicode.IsPrint(r) }
 
 // Plain makes a text one line, and replaces characters that act.
-func Plain(s string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(Harmless(s)) }
+func Plain(s string) string {
+	return strings.NewReplacer("\n", " ", "\t",
+		" ").Replace(Harmless(s))
+}
 
 // Harmless replaces characters that act, and keeps line ends and tabs.
 func Harmless(s string) string {
@@ -31,8 +35,8 @@ func Harmless(s string) string {
 	}, s)
 }
 
-// Visible is a writer that writes characters that act as \uXXXX, which is equivalent in JSON. Each Write must have whole
-// characters.
+// Visible is a writer that writes characters that act as \uXXXX, which is equivalent in JSON. Each
+// Write must have whole characters.
 func Visible(to io.Writer) io.Writer { return visible{to} }
 
 type visible struct{ to io.Writer }
@@ -91,5 +95,6 @@ func IsTerminal(stream any) bool {
 	info, err := f.Stat()
 	// The null device is a character device as well.
 	null, nullErr := os.Stat(os.DevNull)
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(info, null))
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 &&
+		(nullErr != nil || !os.SameFile(info, null))
 }

@@ -71,7 +71,8 @@ func inGroup(second int) func(moment, string) entry {
 
 // flat is the format of Copilot CLI, which has one command for bash and one for PowerShell.
 func flat(_ moment, run string) entry {
-	return entry{{"type", "command"}, {"bash", run}, {"powershell", "& " + run}, {"timeoutSec", hookSeconds}}
+	return entry{{"type", "command"}, {"bash", run}, {"powershell", "& " + run},
+		{"timeoutSec", hookSeconds}}
 }
 
 const atEachPrompt = "told at each prompt"
@@ -93,11 +94,13 @@ var (
 		files: []ownFile{
 			{in(claudePlugin, ".claude-plugin", "plugin.json"), func(command) string {
 				return jsonText(
-					entry{{"name", serverName}, {"description", "Live state of the web pages that are open"}})
+					entry{{"name", serverName},
+						{"description", "Live state of the web pages that are open"}})
 			}},
 			{in(claudePlugin, "monitors", "monitors.json"), func(c command) string {
-				return jsonText([]any{entry{{"name", serverName}, {"command", c.shell(c.watch()...)},
-					{"description", "Pages that are open have changed"}, {"when", "always"}}})
+				return jsonText(
+					[]any{entry{{"name", serverName}, {"command", c.shell(c.watch()...)},
+						{"description", "Pages that are open have changed"}, {"when", "always"}}})
 			}},
 		},
 	}
@@ -111,7 +114,8 @@ var (
 	geminiNotifier = notifier{
 		says:      atEachPrompt,
 		hooksFile: geminiSettings,
-		hooks: []moment{{event: "BeforeAgent"}, {event: "SessionStart", matcher: "clear", forget: true},
+		hooks: []moment{{event: "BeforeAgent"},
+			{event: "SessionStart", matcher: "clear", forget: true},
 			{event: "PreCompress", forget: true}},
 		write: inGroup(1000),
 	}
@@ -140,7 +144,8 @@ var opencodeSource string
 // opencodePlugin returns the plugin with the command lines of this machine.
 func opencodePlugin(c command) string {
 	_, code, _ := strings.Cut(opencodeSource, "// ---\n")
-	lists := "const pagewire = " + cli.CompactJSON(c.binary) + ";\nconst changes = " + cli.CompactJSON(c.changes("")) + ";\n" +
+	lists := "const pagewire = " + cli.CompactJSON(c.binary) + ";\nconst changes = " +
+		cli.CompactJSON(c.changes("")) + ";\n" +
 		"const watch = " + cli.CompactJSON(c.watch()) + ";\n"
 	return "// Written by pagewire config opencode --live; --remove takes it back.\n" + lists + code
 }

@@ -1,5 +1,5 @@
-// The plugin for opencode. `pagewire config opencode --live` writes it, with the command lines of its machine instead
-// of these.
+// The plugin for opencode. `pagewire config opencode --live` writes it, with the command lines of
+// its machine instead of these.
 const pagewire = "pagewire";
 const changes = ["changes"];
 const watch = ["watch"];

@@ -35,7 +35,8 @@ func ourEntry(is any) bool {
 		}
 	}
 	for i, word := range words {
-		if u, err := url.Parse(word); err == nil && u.Path == "/mcp" && weborigin.IsLoopbackHost(u.Hostname()) ||
+		if u, err := url.Parse(word); err == nil && u.Path == "/mcp" &&
+			weborigin.IsLoopbackHost(u.Hostname()) ||
 			i > 0 && word == "serve" && ourProgram(words[i-1]) {
 			return true
 		}

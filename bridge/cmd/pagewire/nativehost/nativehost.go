@@ -1,8 +1,9 @@
 // Package nativehost makes this program known to browsers as the host of the browser extension.
 //
-// A browser starts a native host that a manifest names: a file in a directory of the browser, or, on Windows, one that
-// the registry names. The package writes, checks and removes that file. It never replaces a file that names another
-// program unless that is forced, and removes only a file that names our extension.
+// A browser starts a native host that a manifest names: a file in a directory of the browser, or,
+// on Windows, one that the registry names. The package writes, checks and removes that file. It
+// never replaces a file that names another program unless that is forced, and removes only a file
+// that names our extension.
 package nativehost
 
 import (
@@ -22,13 +23,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/pages/extension"
 )
 
-// A knownBrowser looks for native hosts in a directory below the user's settings, and on Windows below HKCU\Software.
+// A knownBrowser looks for native hosts in a directory below the user's settings, and on Windows
+// below HKCU\Software.
 type knownBrowser struct {
 	name, linux, mac, windows string
 	firefox                   bool // its manifest has another format
 }
 
-// The places on Linux are tested with Chromium and Firefox. Those on macOS and Windows are as documented, and untested.
+// The places on Linux are tested with Chromium and Firefox. Those on macOS and Windows are as
+// documented, and untested.
 var knownBrowsers = []knownBrowser{
 	{"Chrome", "google-chrome/NativeMessagingHosts", "Google/Chrome", `Google\Chrome`, false},
 	{"Chromium", "chromium/NativeMessagingHosts", "Chromium", `Chromium`, false},
@@ -63,10 +66,12 @@ func places(p clientconfig.Places) (all []Place) {
 			}
 			h.key = `HKCU\Software\` + b.windows + `\NativeMessagingHosts\` + extension.HostName
 		case "darwin":
-			h.dir = filepath.Join(p.Home, "Library", "Application Support", b.mac, "NativeMessagingHosts")
+			h.dir = filepath.Join(p.Home, "Library", "Application Support", b.mac,
+				"NativeMessagingHosts")
 		default:
 			if b.firefox { // older than 147; later versions use this directory too, if it exists
-				all = append(all, Place{b.name, filepath.Join(p.Home, ".mozilla", "native-messaging-hosts"), "", true})
+				all = append(all, Place{b.name,
+					filepath.Join(p.Home, ".mozilla", "native-messaging-hosts"), "", true})
 			}
 			h.dir = filepath.Join(p.XDG(), b.linux)
 		}
@@ -75,7 +80,8 @@ func places(p clientconfig.Places) (all []Place) {
 	return all
 }
 
-// A manifest is the native messaging manifest. Chromium expects origins in it, and Firefox the ids of extensions.
+// A manifest is the native messaging manifest. Chromium expects origins in it, and Firefox the ids
+// of extensions.
 type manifest struct {
 	Name              string   `json:"name"`
 	Description       string   `json:"description"`
@@ -85,7 +91,8 @@ type manifest struct {
 	AllowedExtensions []string `json:"allowed_extensions,omitempty"`
 }
 
-// Host reads the manifest. It returns the program that it names, and reports whether it is for our extension.
+// Host reads the manifest. It returns the program that it names, and reports whether it is for our
+// extension.
 func (h Place) Host() (program string, ours bool, err error) {
 	text, err := files.Read(h.File())
 	var m manifest
@@ -97,7 +104,8 @@ func (h Place) Host() (program string, ours bool, err error) {
 }
 
 func manifestFor(binary string, firefox bool) []byte {
-	m := manifest{Name: extension.HostName, Description: "Pagewire: live page state for AI agents", Path: binary,
+	m := manifest{Name: extension.HostName, Description: "Pagewire: live page state for AI agents",
+		Path: binary,
 		Type: "stdio"}
 	if firefox {
 		m.AllowedExtensions = []string{extension.FirefoxID}
@@ -107,12 +115,14 @@ func manifestFor(binary string, firefox bool) []byte {
 	return []byte(cli.IndentedJSON(m))
 }
 
-// Used returns the places of browsers that have run here, or, if dir is set, of the browser with these profiles.
+// Used returns the places of browsers that have run here, or, if dir is set, of the browser with
+// these profiles.
 func Used(p clientconfig.Places, dir string) ([]Place, error) {
 	switch {
 	case dir != "" && p.GOOS == "windows":
-		return nil, cli.Hint(errors.New("browsers on Windows look for native hosts in the registry, and not in a "+
-			"directory"), "leave --user-data-dir out")
+		return nil, cli.Hint(
+			errors.New("browsers on Windows look for native hosts in the registry, and not in a "+
+				"directory"), "leave --user-data-dir out")
 	case dir != "":
 		dir, err := filepath.Abs(dir)
 		return []Place{{Browser: dir, dir: filepath.Join(dir, "NativeMessagingHosts")}}, err
@@ -122,7 +132,8 @@ func Used(p clientconfig.Places, dir string) ([]Place, error) {
 		return err != nil && h.key == ""
 	})
 	if len(all) == 0 {
-		return nil, cli.Hint(errors.New("none of Chrome, Chromium, Edge, Brave and Firefox has a profile here"),
+		return nil, cli.Hint(
+			errors.New("none of Chrome, Chromium, Edge, Brave and Firefox has a profile here"),
 			"start the browser once, or name its directory: --user-data-dir DIR")
 	}
 	return all, nil
@@ -143,7 +154,8 @@ func (h Place) Install(ctx context.Context, program string, force bool) error {
 	if _, err := change.Do(ctx); err != nil || h.key == "" {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "reg", "add", h.key, "/ve", "/t", "REG_SZ", "/d", h.File(),
+	if out, err := exec.CommandContext(ctx, "reg", "add", h.key, "/ve", "/t", "REG_SZ", "/d",
+		h.File(),
 		"/f").CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: reg add %s: %w: %s", h.Browser, h.key, err, cli.Plain(string(out)))
 	}
@@ -156,7 +168,8 @@ var ErrNone = errors.New("there is none")
 // Uninstall removes the manifest.
 func (h Place) Uninstall(ctx context.Context) error {
 	if h.key != "" {
-		_ = exec.CommandContext(ctx, "reg", "delete", h.key, "/f").Run() // it fails if there is no key
+		// it fails if there is no key
+		_ = exec.CommandContext(ctx, "reg", "delete", h.key, "/f").Run()
 	}
 	switch _, ours, err := h.Host(); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -164,7 +177,8 @@ func (h Place) Uninstall(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !ours:
-		return cli.Hint(fmt.Errorf("%s does not name our extension, and stays", h.File()), "remove it by hand")
+		return cli.Hint(fmt.Errorf("%s does not name our extension, and stays", h.File()),
+			"remove it by hand")
 	}
 	return os.Remove(h.File())
 }

@@ -31,7 +31,8 @@ func newPipe(to, from *os.File) *Pipe {
 // close closes our ends: the browser ends.
 func (p *Pipe) close() { _ = errors.Join(p.to.Close(), p.from.Close()) }
 
-// A Conn is a connection to the browser: JSON texts, each followed by a NUL. One goroutine may read while one writes.
+// A Conn is a connection to the browser: JSON texts, each followed by a NUL. One goroutine may read
+// while one writes.
 type Conn struct{ *Pipe }
 
 // readSize is the capacity of a pipe.
@@ -46,7 +47,8 @@ func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	c := &Conn{p}
 	p.mu.Lock()
 	p.user = c
-	_ = errors.Join(p.to.SetDeadline(time.Time{}), p.from.SetDeadline(time.Time{})) // Windows has none
+	// Windows has none
+	_ = errors.Join(p.to.SetDeadline(time.Time{}), p.from.SetDeadline(time.Time{}))
 	p.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	_, err := p.to.Write([]byte{0})
@@ -113,8 +115,8 @@ func (c *Conn) call(method, params string) error {
 	}
 }
 
-// Next waits for the next message. Its reader returns io.EOF at its end. The next call of Next skips the rest of it. A
-// Conn holds at most readSize bytes of a message.
+// Next waits for the next message. Its reader returns io.EOF at its end. The next call of Next
+// skips the rest of it. A Conn holds at most readSize bytes of a message.
 func (c *Conn) Next() (io.Reader, error) {
 	if !c.whole {
 		if _, err := io.Copy(io.Discard, (*message)(c.Pipe)); err != nil {

@@ -15,12 +15,13 @@ import (
 
 const (
 	profilePrefix = "pagewire-browser-"
-	// markName is the file that marks a profile as Pagewire's. Its maker locks it, and the browser inherits the lock.
+	// markName is the file that marks a profile as Pagewire's. Its maker locks it, and the browser
+	// inherits the lock.
 	markName = "pagewire-profile"
 )
 
-// A profile is a browser's directory. It is emptied below the opened directory, in case its name leads elsewhere by
-// then. Then an empty directory of that name is removed.
+// A profile is a browser's directory. It is emptied below the opened directory, in case its name
+// leads elsewhere by then. Then an empty directory of that name is removed.
 type profile struct {
 	path string
 	root *os.Root
@@ -35,8 +36,10 @@ func newProfile() (*profile, error) {
 	}
 	p := &profile{path: path}
 	if p.root, err = os.OpenRoot(path); err == nil {
-		const fresh = markName + ".new" // a mark is always locked: sweep removes a profile whose mark is not
-		if p.mark, err = p.root.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		// a mark is always locked: sweep removes a profile whose mark is not
+		const fresh = markName + ".new"
+		if p.mark, err = p.root.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL,
+			0o600); err == nil {
 			err = errors.Join(userdir.LockFile(p.mark), p.root.Rename(fresh, markName))
 		}
 	}
@@ -55,7 +58,8 @@ func (p *profile) close() {
 	p.mark.Close()
 }
 
-// removeTime is how long a browser's last processes may write to its profile. On a busy machine they do for seconds.
+// removeTime is how long a browser's last processes may write to its profile. On a busy machine
+// they do for seconds.
 const removeTime = 10 * time.Second
 
 // remove removes the profile. The error names the rest, and the reason.
@@ -114,7 +118,8 @@ func Sweep(log *slog.Logger) {
 
 // sweep is Sweep. It returns how many it has removed.
 func sweep() (removed int, err error) {
-	found, _ := filepath.Glob(filepath.Join(os.TempDir(), profilePrefix+"*")) // the pattern is well formed
+	// the pattern is well formed
+	found, _ := filepath.Glob(filepath.Join(os.TempDir(), profilePrefix+"*"))
 	for _, path := range found {
 		p := abandoned(path)
 		if p == nil {
@@ -129,7 +134,8 @@ func sweep() (removed int, err error) {
 	return removed, err
 }
 
-// abandoned opens an unused profile: a directory of this user with an unlocked mark. Otherwise it returns nil.
+// abandoned opens an unused profile: a directory of this user with an unlocked mark. Otherwise it
+// returns nil.
 func abandoned(path string) *profile {
 	before, err := os.Lstat(path)
 	if err != nil || !before.IsDir() || !userdir.OwnedByUs(before) {
@@ -142,8 +148,10 @@ func abandoned(path string) *profile {
 	p := &profile{path: path, root: root}
 	here, err := root.Stat(".")
 	if err == nil && os.SameFile(here, before) {
-		if info, err := root.Lstat(markName); err == nil && info.Mode().IsRegular() && userdir.OwnedByUs(info) {
-			if p.mark, err = root.OpenFile(markName, os.O_RDWR, 0); err == nil && userdir.LockFile(p.mark) == nil {
+		if info, err := root.Lstat(markName); err == nil && info.Mode().IsRegular() &&
+			userdir.OwnedByUs(info) {
+			if p.mark, err = root.OpenFile(markName, os.O_RDWR, 0); err == nil &&
+				userdir.LockFile(p.mark) == nil {
 				return p
 			}
 		}

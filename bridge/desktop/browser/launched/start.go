@@ -38,20 +38,23 @@ type Options struct {
 	Open []string
 	// Flags are added to ours.
 	Flags []string
-	// DebugPort is a TCP port on which the browser also listens, for every process of the machine. "0" is any, "" none.
+	// DebugPort is a TCP port on which the browser also listens, for every process of the machine.
+	// "0" is any, "" none.
 	DebugPort string
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
 const (
-	// startTime is how long a browser may take until it answers: usually 0.3 s, and seconds at an update's first start.
+	// startTime is how long a browser may take until it answers: usually 0.3 s, and seconds at an
+	// update's first start.
 	startTime = 30 * time.Second
 	// listenTime is how long an answering browser may take to listen on its DebugPort.
 	listenTime = 5 * time.Second
 	// killTime is how long a browser may take to end before it is killed. It takes 0.1 s.
 	killTime = 800 * time.Millisecond
-	// maxTemp is the longest path of the directory for temporary files: Chromium's socket has 46 more bytes, of 103.
+	// maxTemp is the longest path of the directory for temporary files: Chromium's socket has 46
+	// more bytes, of 103.
 	maxTemp = 103 - 46
 )
 
@@ -187,7 +190,8 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 	defer cancel()
 	conn, err := s.Pipe.Dial(limited)
 	if err != nil {
-		return fmt.Errorf("the browser has ended, or not answered within %v: %w: %s", startTime, err, &s.said)
+		return fmt.Errorf("the browser has ended, or not answered within %v: %w: %s", startTime,
+			err, &s.said)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(limited, func() { conn.Close() })()
@@ -236,7 +240,8 @@ func (s *Started) Crashed() bool { return s.Ended() && s.crashed }
 // Open makes a browser that a Conn uses open a URL in a further tab.
 func (s *Started) Open(url string) error { return s.Pipe.open(url) }
 
-// maxSaid is how many bytes of a browser's standard error are kept: it begins with the reason of a failed start.
+// maxSaid is how many bytes of a browser's standard error are kept: it begins with the reason of a
+// failed start.
 const maxSaid = 4 << 10
 
 var listening = regexp.MustCompile(`(?m)^DevTools listening on (\S+)$`)
@@ -270,5 +275,6 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return strings.Join(strings.FieldsFunc(string(o.text), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
+	return strings.Join(strings.FieldsFunc(string(o.text),
+		func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
 }

@@ -1,10 +1,11 @@
-// Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both texts are JSON and their lines
-// do not differ in fewer bytes, otherwise a unified diff, and nothing if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
+// Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both texts are
+// JSON and their lines do not differ in fewer bytes, otherwise a unified diff, and nothing if that
+// would not be shorter. It also takes parts of a text, by pointer, lines or page.
 //
-// It never decodes: it walks the raw text of both, and enters only parts that differ. So a change of 1 MB of JSON costs
-// a few scans and little memory, and numbers stay as the page wrote them. Time and memory are bounded for any texts
-// (budget.go): above a bound a part is replaced as a whole, or the text has no delta. The package keeps no state, and
-// knows no page or agent.
+// It never decodes: it walks the raw text of both, and enters only parts that differ. So a change
+// of 1 MB of JSON costs a few scans and little memory, and numbers stay as the page wrote them.
+// Time and memory are bounded for any texts (budget.go): above a bound a part is replaced as a
+// whole, or the text has no delta. The package keeps no state, and knows no page or agent.
 package delta
 
 import (
@@ -31,14 +32,15 @@ const (
 	MaxText = 4 << 20
 	// maxDepth bounds the nesting of JSON.
 	maxDepth = 64
-	// maxParts bounds the members of one object, and the elements or lines between the first and the last difference. A
-	// container with more is replaced as a whole.
+	// maxParts bounds the members of one object, and the elements or lines between the first and
+	// the last difference. A container with more is replaced as a whole.
 	maxParts = 1 << 14
 	// maxPointer bounds a pointer, in bytes.
 	maxPointer = 1 << 12
 )
 
-// Of returns the delta from before to after, or None if that is not shorter than after. The texts must differ.
+// Of returns the delta from before to after, or None if that is not shorter than after. The texts
+// must differ.
 func Of(before, after string) (Kind, string) {
 	if len(before) > MaxText || len(after) > MaxText {
 		return None, ""
@@ -49,7 +51,8 @@ func Of(before, after string) (Kind, string) {
 		kind, text = Patch, patch(a, b, len(after), left)
 		// Rows that move by one are replaced by a patch, each of them, and are two lines.
 		if strings.Contains(after, "\n") {
-			if lines := diff(before, after, left); lines != "" && (text == "" || len(lines) < len(text)) {
+			if lines := diff(before, after, left); lines != "" &&
+				(text == "" || len(lines) < len(text)) {
 				kind, text = Diff, lines
 			}
 		}
@@ -166,8 +169,8 @@ func (p *patcher) value(a, b wire.Value) {
 
 type member struct{ key, value string }
 
-// membersOf lists an object's members, sorted by name. ok is false if there are too many, or if two have the same name:
-// programs patch these differently.
+// membersOf lists an object's members, sorted by name. ok is false if there are too many, or if two
+// have the same name: programs patch these differently.
 func (p *patcher) membersOf(v wire.Value) (list []member, ok bool) {
 	from := len(p.members)
 	for key, value := range v.Members {
@@ -219,7 +222,8 @@ func (p *patcher) object(a, b wire.Value) {
 			after = after[1:]
 		default:
 			if before[0].value != after[0].value {
-				p.within(after[0].key, func() { p.value(raw(before[0].value), raw(after[0].value)) })
+				p.within(after[0].key,
+					func() { p.value(raw(before[0].value), raw(after[0].value)) })
 			}
 			before, after = before[1:], after[1:]
 		}
@@ -232,8 +236,8 @@ func (p *patcher) whole(b wire.Value) {
 	p.op("replace", b)
 }
 
-// elementsOf lists an array's elements outside the bytes that it shares with another array. before is the number of
-// elements that precede them. ok is false if there are too many.
+// elementsOf lists an array's elements outside the bytes that it shares with another array. before
+// is the number of elements that precede them. ok is false if there are too many.
 func (p *patcher) elementsOf(v wire.Value, same [2]int) (list []string, before int, ok bool) {
 	from := len(p.elements)
 	for e := range v.Elements {

@@ -8,8 +8,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// context is the number of unchanged lines around a change in a diff: the model has the others. A change of a line that is
-// there once has none: that line says where it is.
+// context is the number of unchanged lines around a change in a diff: the model has the others. A
+// change of a line that is there once has none: that line says where it is.
 const context = 1
 
 // diff returns a unified diff, or "" if it is above the budget or longer than after.
@@ -29,7 +29,8 @@ func diff(before, after string, left *budget) string {
 			next++
 		}
 		around := context
-		if first := edits[i]; first.Start < first.End && left.time(len(before)) && strings.Count(before, a[first.Start]) == 1 {
+		if first := edits[i]; first.Start < first.End && left.time(len(before)) &&
+			strings.Count(before, a[first.Start]) == 1 {
 			around = 0
 		}
 		if out, ok = hunk(out, a, b, edits[i:next], around, first, len(after)); !ok {
@@ -40,7 +41,8 @@ func diff(before, after string, left *budget) string {
 	return str(out)
 }
 
-// between returns the number of equal bytes, in whole lines, before and after the difference, without a diff's context.
+// between returns the number of equal bytes, in whole lines, before and after the difference,
+// without a diff's context.
 func between(before, after string) (from, behind int) {
 	same := commonBytes(raw(before), raw(after))
 	begin := func(at int) int { return strings.LastIndexByte(before[:at], '\n') + 1 }
@@ -67,14 +69,17 @@ func lines(text string, left *budget) (list []string, ok bool) {
 	return list, true
 }
 
-// hunk writes edits that are close to each other, with so many unchanged lines around them. first is the number of lines before the texts. It returns false if
-// the diff would be longer than most bytes.
-func hunk(out wire.Text, a, b []string, edits []lcs.Diff, around, first, most int) (wire.Text, bool) {
+// hunk writes edits that are close to each other, with so many unchanged lines around them. first
+// is the number of lines before the texts. It returns false if the diff would be longer than most
+// bytes.
+func hunk(out wire.Text, a, b []string, edits []lcs.Diff, around, first,
+	most int) (wire.Text, bool) {
 	start, end := edits[0], edits[len(edits)-1]
 	above, below := min(around, start.Start), min(around, len(a)-end.End)
 	at := start.Start - above
 	out = span(out.Raw("@@ -"), first+at, end.End+below-at)
-	out = span(out.Raw(" +"), first+start.ReplStart-above, end.ReplEnd+below-start.ReplStart+above).Raw(" @@\n")
+	out = span(out.Raw(" +"), first+start.ReplStart-above,
+		end.ReplEnd+below-start.ReplStart+above).Raw(" @@\n")
 	full := false
 	write := func(mark string, list []string) {
 		for _, line := range list {

@@ -10,8 +10,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// At returns the value at a JSON Pointer (RFC 6901) in a JSON text, with the text's own spelling. The error is a
-// sentence about the last value that the pointer reaches.
+// At returns the value at a JSON Pointer (RFC 6901) in a JSON text, with the text's own spelling.
+// The error is a sentence about the last value that the pointer reaches.
 func At(text, pointer string) (string, error) {
 	v, err := wire.Parse([]byte(text), maxDepth)
 	if err != nil {
@@ -88,7 +88,8 @@ func holds(v wire.Value, at string) string {
 		}
 		return where + " has " + strings.Join(names, ", ")
 	}
-	return where + " is a " + map[wire.Kind]string{wire.String: "string", wire.Number: "number", wire.Bool: "boolean",
+	return where + " is a " + map[wire.Kind]string{wire.String: "string", wire.Number: "number",
+		wire.Bool: "boolean",
 		wire.Null: "null"}[v.Kind()]
 }
 
@@ -100,7 +101,8 @@ func shorten(s string) string {
 	return s
 }
 
-// Lines returns a range of lines, such as "10-20", "10-" or "10". The first line is 1. The error is a sentence.
+// Lines returns a range of lines, such as "10-20", "10-" or "10". The first line is 1. The error is
+// a sentence.
 func Lines(text, span string) (string, error) {
 	head, tail, open := strings.Cut(span, "-")
 	from, err := strconv.Atoi(strings.TrimSpace(head))
@@ -129,8 +131,9 @@ func Lines(text, span string) (string, error) {
 	return text[start:end], nil
 }
 
-// Page returns the text from a byte on, cut after most bytes, but at least one character. next is the first byte of the
-// next page, and 0 at the end. The page ends at a line's end if there is one in its last quarter.
+// Page returns the text from a byte on, cut after most bytes, but at least one character. next is
+// the first byte of the next page, and 0 at the end. The page ends at a line's end if there is one
+// in its last quarter.
 func Page(text string, from, most int) (page string, next int) {
 	rest := text[min(max(from, 0), len(text)):]
 	if len(rest) <= most {

@@ -1,8 +1,9 @@
-// Package seen records the versions that one agent has seen: URI, text and revision. So a gateway can show the changes
-// since then, and knows whether the agent's version is old.
+// Package seen records the versions that one agent has seen: URI, text and revision. So a gateway
+// can show the changes since then, and knows whether the agent's version is old.
 //
-// A Record belongs to one agent, and ends with it. Its Limits bound it: the texts that were given longest ago go first,
-// then the URIs. It reads no page and no clock. It is not safe for concurrent use.
+// A Record belongs to one agent, and ends with it. Its Limits bound it: the texts that were given
+// longest ago go first, then the URIs. It reads no page and no clock. It is not safe for concurrent
+// use.
 package seen
 
 // Limits bound a Record.
@@ -12,8 +13,8 @@ type Limits struct {
 }
 
 const (
-	// maxVersions bounds the versions of one URI. Several are kept because an agent, or a subagent that shares its
-	// connection, may still have an earlier one in its context.
+	// maxVersions bounds the versions of one URI. Several are kept because an agent, or a subagent
+	// that shares its connection, may still have an earlier one in its context.
 	maxVersions = 4
 	// maxIssued bounds the revisions that the agent was given and can name.
 	maxIssued = 1024
@@ -32,8 +33,8 @@ type Version struct {
 	Gone bool
 	// Hash is the hash of the contents, also of images.
 	Hash [32]byte
-	// Epoch and Count are the page's own revision at the read: its document, and the document's count of changes. Epoch
-	// is "" if they are unknown.
+	// Epoch and Count are the page's own revision at the read: its document, and the document's
+	// count of changes. Epoch is "" if they are unknown.
 	Epoch string
 	Count int64
 
@@ -74,7 +75,8 @@ func (r *Record) Clear() {
 	r.entries, r.issued, r.order, r.bytes = map[string]*entry{}, map[int64]bool{}, nil, 0
 }
 
-// Give notes that the agent was given a version of a URI. It returns the URI that it drops to make room, or "".
+// Give notes that the agent was given a version of a URI. It returns the URI that it drops to make
+// room, or "".
 func (r *Record) Give(uri string, v Version) (forgotten string) {
 	r.clock++
 	v.given, v.Current = r.clock, v.Revision
@@ -168,15 +170,16 @@ func (r *Record) Last(uri string) (v Version, ok bool) {
 	return v, false
 }
 
-// Since returns the latest version of a URI, whole or with that part, that is not newer than a revision. ok is false if
-// the agent was not given that revision, or if the version is forgotten.
+// Since returns the latest version of a URI, whole or with that part, that is not newer than a
+// revision. ok is false if the agent was not given that revision, or if the version is forgotten.
 func (r *Record) Since(uri string, revision int64, part string) (v Version, ok bool) {
 	e := r.entries[uri]
 	if e == nil || !r.issued[revision] {
 		return v, false
 	}
 	for _, old := range e.versions {
-		if old.Revision <= revision && (!ok || old.Revision >= v.Revision) && (old.Part == "" || old.Part == part) {
+		if old.Revision <= revision && (!ok || old.Revision >= v.Revision) &&
+			(old.Part == "" || old.Part == part) {
 			v, ok = old, true
 		}
 	}
@@ -195,7 +198,8 @@ func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 	return v, ok
 }
 
-// Renew notes that the agent's last version of a URI, with its text, is still current at now's revision.
+// Renew notes that the agent's last version of a URI, with its text, is still current at now's
+// revision.
 func (r *Record) Renew(uri string, now Version) {
 	if e := r.entries[uri]; e != nil {
 		v := &e.versions[len(e.versions)-1]

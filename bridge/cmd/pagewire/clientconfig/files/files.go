@@ -180,7 +180,8 @@ func (f *File) check(title string) error {
 		return cli.Hint(fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d)", f.path,
 			ownerOf(info).uid, os.Geteuid()), "nothing was written: run this as that user")
 	case f.Secret && f.mode&0o077 != 0:
-		return cli.Hint(fmt.Errorf("others may read %s (its mode is %04o), and the token must not get there", f.path,
+		return cli.Hint(fmt.Errorf(
+			"others may read %s (its mode is %04o), and the token must not get there", f.path,
 			f.mode), "nothing was written: chmod 600 "+f.path+", and try again")
 	}
 	return nil
@@ -270,7 +271,8 @@ func TakeTurn(ctx context.Context, home string) (end func()) {
 	if err != nil {
 		return func() {}
 	}
-	for until := time.Now().Add(turnTime); !tryLock(dir) && ctx.Err() == nil && time.Now().Before(until); {
+	for until := time.Now().Add(turnTime); !tryLock(dir) && ctx.Err() == nil &&
+		time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return func() { dir.Close() }
