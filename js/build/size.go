@@ -31,8 +31,8 @@ var artefacts = []artefact{
 	{"pagewire.mjs", 6_800},
 	{"pagewire.core.js", 0}, {"pagewire.worker.js", 0},
 	{"pagewire.wasm", 46_000},
-	{"pagewire.elements.js", 0}, {"store.js", 0}, {"react.js", 0}, {"vue.js", 0},
-	{"views.js", 9_000}, {"view.js", 0},
+	{"pagewire.elements.js", 5_700}, {"store.js", 2_000}, {"react.js", 1_450}, {"vue.js", 300},
+	{"views.js", 9_000}, {"view.js", 1_600},
 	{"pagewire.shown.js", 12_200}, // in pages that an agent watches
 	{"pagewire.pick.js", 3_000},   // in pages where a person points at a part
 	// the same reader, and its port to the worker; no page downloads it

@@ -187,10 +187,10 @@ func (o *Offer) replaces(old *Offer) bool {
 		(p.Frame == q.Frame || q.Frame == "")
 }
 
-// isReplaced reports whether the offer that replaces old has come already.
-func (old *Offer) isReplaced() bool {
-	for p := range old.Page.InTab.pages {
-		if o := p.Offers[old.Resource.URI]; o != nil && o.replaces(old) {
+// isReplaced reports whether an offer that replaces o has come already.
+func (o *Offer) isReplaced() bool {
+	for p := range o.Page.InTab.pages {
+		if next := p.Offers[o.Resource.URI]; next != nil && next.replaces(o) {
 			return true
 		}
 	}

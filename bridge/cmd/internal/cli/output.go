@@ -11,15 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// Pages and other programs choose texts that are printed, and a terminal acts upon some characters:
-// C0 and C1 controls move its cursor, and overrides of direction make one text look like another.
-// Acts is the only rule for all output.
+// Acts reports whether a terminal acts upon a character of a text that pages or other programs
+// choose: C0 and C1 controls move its cursor, and overrides of direction make one text look like
+// another. It is the only rule for all output.
 func Acts(r rune) bool { return !unicode.IsPrint(r) }
 
 // Plain makes a text one line, and replaces characters that act.
 func Plain(s string) string {
-	return strings.NewReplacer("\n", " ", "\t",
-		" ").Replace(Harmless(s))
+	return strings.NewReplacer("\n", " ", "\t", " ").
+		Replace(Harmless(s))
 }
 
 // Harmless replaces characters that act, and keeps line ends and tabs.
