@@ -90,7 +90,7 @@ var packages = []row{
 	{"bridge/gateway/catalog", native, "bridge bridge/gateway/live bridge/internal/taburi", ""},
 	{"bridge/gateway/follow", native, "bridge/coalesce bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
 	{"bridge/gateway/calls", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
-		"bridge/gateway/follow bridge/weborigin", "github.com/modelcontextprotocol/go-sdk"},
+		"bridge/gateway/follow bridge/weborigin bridge/internal/taburi", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/desktop/browser", native, "bridge/internal/peer bridge/internal/secret", ""},
 	{"bridge/desktop/browser/launched", native, "bridge/desktop/browser bridge/internal/retry " +
 		"bridge/internal/userdir", "golang.org/x/sys"},
@@ -112,7 +112,7 @@ var packages = []row{
 		"bridge/internal/proof bridge/internal/secret", ""},
 	{"bridge/desktop/daemon", native, "bridge bridge/internal/parts bridge/internal/retry bridge/internal/userdir",
 		"github.com/fsnotify/fsnotify golang.org/x/mod golang.org/x/sys"},
-	{"bridge/desktop/hook", native, "bridge/gateway", "golang.org/x/sys"},
+	{"bridge/desktop/hook", native, "bridge/gateway bridge/gateway/calls", "golang.org/x/sys"},
 	{"bridge/desktop/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/assets " +
 		"bridge/internal/proof bridge/internal/quota",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
@@ -161,7 +161,7 @@ var packages = []row{
 		"bridge/cmd/pagewire/clientconfig/files bridge/pages/extension", ""},
 	{"bridge/cmd/pagewire", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
 		"bridge/cmd/pagewire/nativehost bridge/desktop/serve bridge/desktop/daemon bridge/desktop/hook " +
-		"bridge/desktop/browser bridge/gateway bridge/access bridge/agents bridge/assets bridge/pages/extension " +
+		"bridge/desktop/browser bridge/gateway bridge/gateway/calls bridge/access bridge/agents bridge/assets bridge/pages/extension " +
 		"bridge/node/uplink bridge/weborigin bridge/internal/parts bridge/internal/retry",
 		"github.com/spf13/cobra github.com/spf13/pflag github.com/aymanbagabas/go-udiff " +
 			"github.com/modelcontextprotocol/go-sdk"},

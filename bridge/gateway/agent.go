@@ -44,12 +44,8 @@ type Agent struct {
 	whole     bool   // priorities must be integers: wantsWhole
 	// memory records the content that the agent has seen. It is nil for a session of one request,
 	// and for the command line.
-	memory *follow.Memory
-	// conversation is the program's name for the conversation; "" until a hook gives it. resumed is
-	// set until a prompt of a session that comes from an earlier gateway.
-	conversation string
-	resumed      bool
-	webhooks     Webhooks
+	memory   *follow.Memory
+	webhooks Webhooks
 }
 
 const (
@@ -180,10 +176,10 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	}
 	if remembers(o.Transport) {
 		a.memory = g.books.NewMemory(seen.Limits{})
+		a.memory.Resumed = o.Handover != nil
 		g.remembering++
 	}
 	if o.Handover != nil {
-		a.resumed = true
 		if err := g.restore(o.Handover); err != nil {
 			g.log.Warn("the snapshot of an agent's session is ignored", "agent", int(a.id),
 				"reason", err)

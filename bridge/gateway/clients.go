@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // Some clients fail on messages that MCP allows. Changes that cost no client anything are made for
@@ -29,7 +31,7 @@ func wholePriorities(message []byte) []byte {
 		return message
 	}
 	roundPriorities(v)
-	return text(v)
+	return []byte(live.Line(v))
 }
 
 func roundPriorities(v any) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -101,16 +102,16 @@ func TestListsSuitClients(t *testing.T) {
 	}
 	a := openAgent(t, g)
 	tabs := 2
-	testkit.Eventually(t, "all tools are listed", func() bool { return len(toolNames(t, a)) == len(ownTools)+tabs*153 })
+	testkit.Eventually(t, "all tools are listed", func() bool { return len(toolNames(t, a)) == len(calls.Described)+tabs*153 })
 	first, err := a.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(first.Tools) != len(ownTools)+tabs*153 || first.NextCursor != "" {
+	if len(first.Tools) != len(calls.Described)+tabs*153 || first.NextCursor != "" {
 		t.Errorf("the first page has %d tools, and %q is next", len(first.Tools), first.NextCursor)
 	}
 	for i, tool := range first.Tools {
-		if own := i < len(ownTools); own != (tool.Meta["pagewire/origin"] == nil) ||
+		if own := i < len(calls.Described); own != (tool.Meta["pagewire/origin"] == nil) ||
 			own != (tool.Annotations != nil && tool.Annotations.ReadOnlyHint) {
 			t.Errorf("%s is tool %d of the list: %+v", tool.Name, i, tool)
 		}

@@ -178,7 +178,7 @@ func TestFrontByNoWay(t *testing.T) {
 				},
 				"unknown": func() any { return end.Unknown([]string{door.FrontURI}) },
 				"hook": func() any {
-					text, err := end.Changes(t.Context(), Ask{URIs: []string{door.FrontURI}})
+					text, err := end.Changes(t.Context(), calls.Ask{URIs: []string{door.FrontURI}})
 					return fmt.Sprint(text, err)
 				},
 			} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -419,7 +420,7 @@ func TestEventsCountAsTold(t *testing.T) {
 			p := openPage(t, g, tabInfo("a"), map[string]string{app + "/cart": "1"})
 			a := openEventAgent(t, g, AgentOptions{})
 			ask := func() string {
-				text, err := a.Changes(t.Context(), Ask{})
+				text, err := a.Changes(t.Context(), calls.Ask{})
 				if err != nil {
 					t.Fatal(err)
 				}

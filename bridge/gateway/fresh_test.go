@@ -64,21 +64,21 @@ func TestCallWithoutTheState(t *testing.T) {
 		"read by a tool":     {before: read(cart)},
 		"read as a resource": {before: func(_ *testing.T, _ *Gateway, _ *shop, a *talker) { a.Text(cart) }},
 		"told by a hook": {before: func(t *testing.T, _ *Gateway, _ *shop, a *talker) {
-			a.told(Ask{Session: talk, URIs: []string{cart}})
+			a.told(calls.Ask{Session: talk, URIs: []string{cart}})
 		}},
-		"named by a hook": {before: func(t *testing.T, _ *Gateway, _ *shop, a *talker) { a.told(Ask{Session: talk}) },
+		"named by a hook": {before: func(t *testing.T, _ *Gateway, _ *shop, a *talker) { a.told(calls.Ask{Session: talk}) },
 			want: cartOf(1)},
 		"read by another session": {before: func(t *testing.T, g *Gateway, _ *shop, _ *talker) {
 			openAgent(t, g).must(calls.Read, map[string]any{"uri": cart})
 		}, want: cartOf(1)},
 		"forgotten": {before: func(t *testing.T, g *Gateway, s *shop, a *talker) {
 			read(cart)(t, g, s, a)
-			a.told(Ask{Session: talk, Forget: true})
+			a.told(calls.Ask{Session: talk, Forget: true})
 		}, want: cartOf(1)},
 		"read in another conversation": {before: func(t *testing.T, g *Gateway, s *shop, a *talker) {
-			a.told(Ask{Session: talk})
+			a.told(calls.Ask{Session: talk})
 			read(cart)(t, g, s, a)
-			a.told(Ask{Session: "session 2"})
+			a.told(calls.Ask{Session: "session 2"})
 		}, want: cartOf(1)},
 		"read before so many others": {before: func(t *testing.T, g *Gateway, s *shop, a *talker) {
 			read(cart)(t, g, s, a)
@@ -316,7 +316,7 @@ func (m *staleModel) step() {
 
 func (m *staleModel) prompt(a *modelBuyer) {
 	names := []string{"", a.conversation, a.conversation, "one", "two"}
-	ask := Ask{Session: pick(m.r, names), Forget: m.r.IntN(6) == 0}
+	ask := calls.Ask{Session: pick(m.r, names), Forget: m.r.IntN(6) == 0}
 	if m.r.IntN(2) == 0 {
 		ask.URIs = []string{cart}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -422,7 +423,7 @@ func TestAlteredSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		f(&s)
-		return text(s)
+		return []byte(live.Line(s))
 	}
 	const most = 1<<63 - 1
 	type kind struct {

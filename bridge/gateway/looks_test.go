@@ -41,7 +41,7 @@ func askAll(t *testing.T, g *Gateway) map[string]func() bool {
 		return a.Subscribe(t.Context(), &mcp.SubscribeParams{URI: cart}) == nil
 	})
 	for name, args := range map[string]any{calls.List: nil, calls.Read: map[string]any{"uri": cart}, "checkout": nil,
-		calls.Wait: map[string]any{"uris": []string{cart}, "timeout_ms": 1}, toolChanges: nil} {
+		calls.Wait: map[string]any{"uris": []string{cart}, "timeout_ms": 1}, calls.Changes: nil} {
 		ask("tools/call "+name, func(a *testAgent) bool {
 			text, isError := a.Call(name, args)
 			if isError { // it is there, and depends on state
@@ -160,7 +160,7 @@ func TestHookWaitsForTheFirstLook(t *testing.T) {
 		openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
 		seen()
 	}()
-	if text := prompt(t, g, Ask{Session: talk}); !strings.Contains(text, cart) {
+	if text := prompt(t, g, calls.Ask{Session: talk}); !strings.Contains(text, cart) {
 		t.Errorf("told %q", text)
 	}
 }
@@ -171,7 +171,7 @@ func TestHookWaitsNoLongerThanARequest(t *testing.T) {
 	seen := g.Look()
 	told := make(chan bool)
 	go func() {
-		changes(t, g, Ask{Session: talk})
+		changes(t, g, calls.Ask{Session: talk})
 		close(told)
 	}()
 	for over := false; !over; {

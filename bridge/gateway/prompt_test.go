@@ -19,14 +19,14 @@ import (
 const talk = "session 1"
 
 // prompt returns the text that a hook gets.
-func prompt(t *testing.T, g *Gateway, q Ask) string {
+func prompt(t *testing.T, g *Gateway, q calls.Ask) string {
 	t.Helper()
 	return changes(t, g, q)
 }
 
 func changes(t *testing.T, of interface {
-	Changes(context.Context, Ask) (string, error)
-}, q Ask) string {
+	Changes(context.Context, calls.Ask) (string, error)
+}, q calls.Ask) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
@@ -50,7 +50,7 @@ func openTalker(t *testing.T, g *Gateway) *talker {
 }
 
 // told returns the text of its hook for an Ask.
-func (a *talker) told(q Ask) string {
+func (a *talker) told(q calls.Ask) string {
 	a.t.Helper()
 	return changes(a.t, a.end, q)
 }
@@ -85,7 +85,7 @@ func namesAll(t *testing.T, text string, uris ...string) {
 func TestPrompt(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "secret", app + "/doc": "text"})
-	ask := Ask{Session: talk}
+	ask := calls.Ask{Session: talk}
 	namesAll(t, prompt(t, g, ask), cart, app+"/doc")
 	for i := range 3 {
 		p.change(g, cart, fmt.Sprintf("secret %d", i))
@@ -99,10 +99,10 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("change %d is told twice: %q", i, text)
 		}
 	}
-	namesAll(t, prompt(t, g, Ask{Session: "session 2"}), cart, app+"/doc")
+	namesAll(t, prompt(t, g, calls.Ask{Session: "session 2"}), cart, app+"/doc")
 	p.change(g, cart, "four")
 	for _, session := range []string{talk, "session 2"} {
-		if text := prompt(t, g, Ask{Session: session}); !strings.Contains(text, cart) {
+		if text := prompt(t, g, calls.Ask{Session: session}); !strings.Contains(text, cart) {
 			t.Errorf("%s is told %q", session, text)
 		}
 	}
@@ -110,7 +110,7 @@ func TestPrompt(t *testing.T) {
 
 // Contents are given for resources that the user chose by origin or URI, at first all of them, later the difference.
 func TestPromptWithContents(t *testing.T) {
-	for name, ask := range map[string]Ask{"origin": {Session: talk, Inline: []string{app}},
+	for name, ask := range map[string]calls.Ask{"origin": {Session: talk, Inline: []string{app}},
 		"URI": {Session: talk, URIs: []string{cart}}} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, Options{})
@@ -151,11 +151,11 @@ func TestPromptAndReminders(t *testing.T) {
 	g := newGateway(t, Options{Reminders: RemindersNames})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
 	a := openTalker(t, g)
-	a.told(Ask{})
+	a.told(calls.Ask{})
 	a.must(calls.Read, map[string]any{"uri": cart})
 
 	p.change(g, cart, "two")
-	if text := a.told(Ask{}); !strings.Contains(text, cart) {
+	if text := a.told(calls.Ask{}); !strings.Contains(text, cart) {
 		t.Errorf("the hook tells %q", text)
 	}
 	if texts := a.must(calls.List, map[string]any{}); len(texts) != 1 {
@@ -166,13 +166,13 @@ func TestPromptAndReminders(t *testing.T) {
 	if texts := a.must(calls.List, map[string]any{}); len(texts) != 2 {
 		t.Errorf("the reminder: %q", texts)
 	}
-	if text := a.told(Ask{}); text != "" {
+	if text := a.told(calls.Ask{}); text != "" {
 		t.Errorf("the hook repeats it: %q", text)
 	}
 	// A change that the agent has read itself is not told.
 	p.change(g, cart, "four")
 	a.must(calls.Read, map[string]any{"uri": cart})
-	if text := a.told(Ask{}); text != "" {
+	if text := a.told(calls.Ask{}); text != "" {
 		t.Errorf("it has read it, and is told %q", text)
 	}
 	// Only a hook tells of a resource that the agent has never named.
@@ -180,7 +180,7 @@ func TestPromptAndReminders(t *testing.T) {
 	if texts := a.must(calls.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder names what was never read: %q", texts)
 	}
-	if text := a.told(Ask{}); !strings.Contains(text, app+"/doc") {
+	if text := a.told(calls.Ask{}); !strings.Contains(text, app+"/doc") {
 		t.Errorf("the hook tells %q", text)
 	}
 }
@@ -191,14 +191,14 @@ func TestForget(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
 	a := openTalker(t, g)
-	a.told(Ask{})
+	a.told(calls.Ask{})
 	p.change(g, cart, "two")
 	since := fields(t, a.must(calls.Read, map[string]any{"uri": cart})).Revision
 	p.change(g, app+"/doc", "a text")
-	if text := a.told(Ask{Forget: true}); text != "" {
+	if text := a.told(calls.Ask{Forget: true}); text != "" {
 		t.Errorf("to forget says %q", text)
 	}
-	if text := a.told(Ask{}); strings.Contains(text, cart) || !strings.Contains(text, app+"/doc") {
+	if text := a.told(calls.Ask{}); strings.Contains(text, cart) || !strings.Contains(text, app+"/doc") {
 		t.Errorf("then it is told %q", text)
 	}
 	p.change(g, cart, "three")
@@ -214,7 +214,7 @@ func TestForget(t *testing.T) {
 // prompt: after the end of an earlier gateway, in another process, and after another conversation.
 func TestResumedConversation(t *testing.T) {
 	type resume func(*testing.T, *Gateway, *testPage, *talker) (*Gateway, *talker)
-	here := func(asks ...Ask) resume {
+	here := func(asks ...calls.Ask) resume {
 		return func(_ *testing.T, g *Gateway, _ *testPage, a *talker) (*Gateway, *talker) {
 			for _, ask := range asks {
 				a.told(ask)
@@ -227,16 +227,16 @@ func TestResumedConversation(t *testing.T) {
 		return g, openTalker(t, g)
 	}
 	for name, c := range map[string]struct {
-		ask    Ask
+		ask    calls.Ask
 		resume resume
 		names  bool
 	}{
-		"goes on":                             {Ask{Session: talk}, here(), false},
-		"in another process":                  {Ask{Session: talk}, another, true},
-		"after another":                       {Ask{Session: talk}, here(Ask{Session: "session 2"}), true},
-		"after it was cleared":                {Ask{Session: talk}, here(Ask{Session: talk, Forget: true}), false},
-		"at the next gateway":                 {Ask{Session: talk}, nextGateway, true},
-		"without a name, at the next gateway": {Ask{}, nextGateway, true},
+		"goes on":                             {calls.Ask{Session: talk}, here(), false},
+		"in another process":                  {calls.Ask{Session: talk}, another, true},
+		"after another":                       {calls.Ask{Session: talk}, here(calls.Ask{Session: "session 2"}), true},
+		"after it was cleared":                {calls.Ask{Session: talk}, here(calls.Ask{Session: talk, Forget: true}), false},
+		"at the next gateway":                 {calls.Ask{Session: talk}, nextGateway, true},
+		"without a name, at the next gateway": {calls.Ask{}, nextGateway, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, Options{})
@@ -261,7 +261,7 @@ func TestResumedConversation(t *testing.T) {
 				t.Errorf("of a change it is told %q", text)
 			}
 			p.Close("it is closed")
-			if text := a.told(Ask{Session: "session 3"}); text != "" {
+			if text := a.told(calls.Ask{Session: "session 3"}); text != "" {
 				t.Errorf("without a page a conversation begins with %q", text)
 			}
 		})
@@ -281,7 +281,7 @@ func nextGateway(t *testing.T, g *Gateway, p *testPage, a *talker) (*Gateway, *t
 func TestPromptAfterAWhile(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
-	prompt(t, g, Ask{Session: talk})
+	prompt(t, g, calls.Ask{Session: talk})
 	testkit.Eventually(t, "both are watched", func() bool { return p.page.Watches(cart) && p.page.Watches(app+"/doc") })
 	g.mu.Lock()
 	g.opt.wallClock = func() time.Time { return time.Now().Add(time.Hour) }
@@ -289,15 +289,15 @@ func TestPromptAfterAWhile(t *testing.T) {
 	p.change(g, cart, "two")
 	testkit.Eventually(t, "it is left alone", func() bool { return !p.page.Watches(cart) })
 	p.set(cart, "three")
-	if text := prompt(t, g, Ask{Session: talk}); strings.Count(text, cart) != 1 || strings.Contains(text, "/doc") {
+	if text := prompt(t, g, calls.Ask{Session: talk}); strings.Count(text, cart) != 1 || strings.Contains(text, "/doc") {
 		t.Errorf("told %q", text)
 	}
 	testkit.Eventually(t, "it is watched again", func() bool { return p.page.Watches(cart) })
-	if text := prompt(t, g, Ask{Session: talk}); text != "" {
+	if text := prompt(t, g, calls.Ask{Session: talk}); text != "" {
 		t.Errorf("told %q for nothing", text)
 	}
 	p.change(g, cart, "four")
-	if text := prompt(t, g, Ask{Session: talk}); strings.Count(text, cart) != 1 {
+	if text := prompt(t, g, calls.Ask{Session: talk}); strings.Count(text, cart) != 1 {
 		t.Errorf("told %q", text)
 	}
 }
@@ -310,13 +310,13 @@ func TestPromptOfManyChanges(t *testing.T) {
 		state[fmt.Sprintf("%s/%s/%d", app, strings.Repeat("long", 20), i)] = "x"
 	}
 	p := openPage(t, g, tabInfo("a"), state)
-	prompt(t, g, Ask{Session: talk})
+	prompt(t, g, calls.Ask{Session: talk})
 	for uri := range state {
 		p.change(g, uri, "y")
 	}
 	told := map[string]int{}
-	for text := prompt(t, g, Ask{Session: talk}); text != ""; text = prompt(t, g, Ask{Session: talk}) {
-		if len(text) > promptChars {
+	for text := prompt(t, g, calls.Ask{Session: talk}); text != ""; text = prompt(t, g, calls.Ask{Session: talk}) {
+		if len(text) > calls.PromptChars {
 			t.Fatalf("told %d characters at once", len(text))
 		}
 		for _, line := range strings.Split(text, "\n")[1:] {
@@ -342,7 +342,7 @@ func TestPromptBounds(t *testing.T) {
 		p.offer(fmt.Sprintf("%s/r/%d", app, i), "x")
 	}
 	for i := range maxConversations + 10 {
-		prompt(t, g, Ask{Session: fmt.Sprint(i)})
+		prompt(t, g, calls.Ask{Session: fmt.Sprint(i)})
 	}
 	g.mu.Lock()
 	if n := len(g.conversations); n != maxConversations {
@@ -372,7 +372,7 @@ func TestChangesTool(t *testing.T) {
 	a.hasTool("say")
 	say := func(args map[string]any) string {
 		t.Helper()
-		texts := a.must(toolChanges, args)
+		texts := a.must(calls.Changes, args)
 		if len(texts) != 1 {
 			t.Fatalf("%v: %q", args, texts)
 		}
@@ -380,7 +380,7 @@ func TestChangesTool(t *testing.T) {
 	}
 	for _, args := range []map[string]any{{}, {"forget": true}, {"hook": "codex", "event": "Stop"},
 		{"event": "PreCompact", "forget": true}} {
-		if text := say(args); text != noChanges {
+		if text := say(args); text != calls.NoChanges {
 			t.Errorf("%v: %q", args, text)
 		}
 	}
@@ -418,7 +418,7 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 		defer g.lock()()
 		return g.catalog.Entry(app+"/hangs") != nil
 	})
-	ask := Ask{Session: talk, Inline: []string{app}}
+	ask := calls.Ask{Session: talk, Inline: []string{app}}
 	prompt(t, g, ask)
 	testkit.Eventually(t, "both are watched", func() bool {
 		return p.page.Watches(cart) && p.page.Watches(app+"/hangs")
@@ -456,7 +456,7 @@ func TestUnknown(t *testing.T) {
 	if got := a.end.Unknown(both[:1]); got != nil {
 		t.Errorf("it was told, and %q are news", got)
 	}
-	if text := a.told(Ask{}); strings.Contains(text, cart) || !strings.Contains(text, "/doc") {
+	if text := a.told(calls.Ask{}); strings.Contains(text, cart) || !strings.Contains(text, "/doc") {
 		t.Errorf("the hook tells %q", text)
 	}
 	p.change(g, cart, "three")

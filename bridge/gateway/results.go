@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 
-	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
@@ -39,7 +38,7 @@ func (g *Gateway) completeTool(ctx context.Context, c *toolCall, o toolOffer, r 
 		if ctx.Err() != nil {
 			return
 		}
-		if !c.holds() {
+		if !c.Holds() {
 			block = ""
 		}
 		complete(false, mark, block)
@@ -89,12 +88,4 @@ func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 			c.older[uri] = true
 		}
 	}
-}
-
-// text is live.Line as bytes, or nil.
-func text(v any) []byte {
-	if line := live.Line(v); line != "" {
-		return []byte(line)
-	}
-	return nil
 }

@@ -61,7 +61,7 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 				t.Errorf("the changes of %q are said to be unknown", got)
 			}
 			for _, end := range ends {
-				if text, err := end.Changes(t.Context(), Ask{}); text != "" || err != nil {
+				if text, err := end.Changes(t.Context(), calls.Ask{}); text != "" || err != nil {
 					t.Errorf("a hook is told %q, %v", text, err)
 				}
 			}
@@ -73,18 +73,18 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 					want = []string{app + "/doc"}
 				}
 				a.updated(want...)
-				text, err := ends[name].Changes(t.Context(), Ask{URIs: []string{bank + "/doc"}})
+				text, err := ends[name].Changes(t.Context(), calls.Ask{URIs: []string{bank + "/doc"}})
 				if err != nil || strings.Contains(text, bank) != (name == "all") || !strings.Contains(text, app+"/doc") {
 					t.Errorf("%s: a hook is told %q, %v", name, text, err)
 				}
 			}
 			// A conversation's unknown agent may be any of them, so it sees only what all see.
-			if prompt(t, g, Ask{Session: talk}); prompt(t, g, Ask{Session: talk}) != "" {
+			if prompt(t, g, calls.Ask{Session: talk}); prompt(t, g, calls.Ask{Session: talk}) != "" {
 				t.Error("nothing has changed for a conversation")
 			}
 			pages["c"].change(g, bank+"/doc", "three")
 			pages["a"].change(g, app+"/doc", "three")
-			if text := prompt(t, g, Ask{Session: talk}); strings.Contains(text, bank) || !strings.Contains(text, app) {
+			if text := prompt(t, g, calls.Ask{Session: talk}); strings.Contains(text, bank) || !strings.Contains(text, app) {
 				t.Errorf("a conversation is told %q", text)
 			}
 		})
@@ -171,13 +171,13 @@ func TestPagesThatNobodySees(t *testing.T) {
 	p := openPage(t, g, info, map[string]string{bank + "/doc": "one"})
 	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
 	uris := []string{bank + "/doc", app + "/doc"}
-	if _, err := end.Changes(t.Context(), Ask{URIs: uris}); err != nil {
+	if _, err := end.Changes(t.Context(), calls.Ask{URIs: uris}); err != nil {
 		t.Fatal(err)
 	}
 	end.Unknown(uris)
 	a.tool(calls.Read, map[string]any{"uri": bank + "/doc"})
 	a.tool(calls.Wait, map[string]any{"uris": uris, "timeout_ms": 1})
-	a.must(toolChanges, map[string]any{"uris": uris})
+	a.must(calls.Changes, map[string]any{"uris": uris})
 	if n := p.page.Asked(); n != 0 {
 		t.Errorf("it was asked %d times", n)
 	}

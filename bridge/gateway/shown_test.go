@@ -1017,7 +1017,7 @@ func TestPromptBesideShownPages(t *testing.T) {
 	a, end := openAgentWith(t, g, names)
 	p := showPage(t, g, "a", "one")
 	for range 2 {
-		if text := changes(t, end, Ask{Session: talk}); strings.Contains(text, ".pagewire") {
+		if text := changes(t, end, calls.Ask{Session: talk}); strings.Contains(text, ".pagewire") {
 			t.Errorf("told %q", text)
 		}
 		end.Unknown(nil)
@@ -1027,12 +1027,12 @@ func TestPromptBesideShownPages(t *testing.T) {
 	}
 	a.must(calls.Read, map[string]any{"uri": shownURI})
 	p.change(g, shownURI, "two")
-	if text := changes(t, end, Ask{Session: talk}); !strings.Contains(text, shownURI) {
+	if text := changes(t, end, calls.Ask{Session: talk}); !strings.Contains(text, shownURI) {
 		t.Errorf("told %q", text)
 	}
 	q := showPage(t, g, "b", "three")
 	g.Focus("b")
-	chosen := Ask{Session: talk, Inline: []string{app}}
+	chosen := calls.Ask{Session: talk, Inline: []string{app}}
 	changes(t, end, chosen)
 	q.change(g, shownURI, "four")
 	if text := changes(t, end, chosen); !strings.Contains(text, "four") {

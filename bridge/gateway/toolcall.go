@@ -59,6 +59,43 @@ func (c *toolCall) start(run func(ctx context.Context)) {
 	})
 }
 
+// callTool runs one of our own tools or passes the call to its page.
+func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) {
+	if t.Name == calls.Read {
+		c.began = time.Now()
+	}
+	if g.tools.own.Run(ctx, c, t.Name, t.Arguments) {
+		return
+	}
+	o, ok := g.tools.routes[t.Name]
+	if ok {
+		c.route = c.agent.pass.To(o.page, o.tool.Hints.Debugging)
+	}
+	if c.route == nil {
+		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
+		return
+	}
+	g.tools.listing.Called(t.Name)
+	if o.page.Life().Left() {
+		g.engine.Complete(g.now(), c.id,
+			bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
+				"tool is gone or is being reloaded"})
+		return
+	}
+	c.name = t.Name
+	args := o.tool.Names.Arguments(t.Arguments)
+	g.olderFor(c, o)
+	c.since = time.Now()
+	if o.page.repeats(o, args) {
+		g.complete(c.call, reply{failure: bridge.ReadFailed, detail: "the tool was not run: the " +
+			"same call began earlier, and nobody waited for its result. Its outcome is unknown: " +
+			"look at the page. To run the tool once more, call it again"})
+		return
+	}
+	c.Tick(g.opt.progressEvery, c.report)
+	g.runTool(ctx, c, o, args)
+}
+
 func (c *toolCall) Memory() *follow.Memory { return c.agent.memory }
 
 func (c *toolCall) Older() map[string]bool { return c.older }
@@ -123,10 +160,10 @@ func (c *toolCall) Progress(done, total int, message string) {
 	c.g.engine.Progress(c.g.now(), c.id, p)
 }
 
-// holds reports whether the agent may still have all contents that it was to get.
-func (c *toolCall) holds() bool {
+func (c *toolCall) Holds() bool {
 	for _, r := range c.used {
 		if !r.Holds() {
+			clear(c.used)
 			return false
 		}
 	}
@@ -134,7 +171,7 @@ func (c *toolCall) holds() bool {
 }
 
 func (c *toolCall) Complete(result []byte) {
-	if !c.holds() {
+	if !c.Holds() {
 		result = calls.Result(true, live.AsText(calls.Unknown))
 	}
 	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result, Owner: c.owner()})

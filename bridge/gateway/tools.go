@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -133,17 +133,16 @@ func (p *Page) cedeTools(to *Page) (bytes int) {
 	return bytes
 }
 
-var ownTools = append(slices.Clip(calls.Described), changesTool)
-
 func (b *agentTools) init(g *Gateway) {
 	var ours []string
-	for _, t := range ownTools {
+	for _, t := range calls.Described {
 		ours = append(ours, t.Name)
 	}
 	b.names = tools.NewNames(ours...)
-	b.listing = tools.NewListing(maxTools - len(ownTools))
+	b.listing = tools.NewListing(maxTools - len(calls.Described))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.own = calls.New(calls.Options{Revisions: g.books, Listed: g.listed, Notices: g.noticed,
+		Offered:   func(uri string) bool { return g.catalog.EntryOf(uri) != nil },
 		Unseen:    func() bool { return len(g.looks) > 0 },
 		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout,
 		ProgressEvery: g.opt.progressEvery})
@@ -189,8 +188,8 @@ func (g *Gateway) setTools() {
 	}
 	b.names.Sweep()
 	var all []bridge.Tool
-	for _, t := range ownTools {
-		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t), First: true})
+	for _, t := range calls.Described {
+		all = append(all, bridge.Tool{Name: t.Name, JSON: []byte(live.Line(t)), First: true})
 	}
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
@@ -294,45 +293,4 @@ func (g *Gateway) InputSchema(name string) []byte {
 		return nil
 	}
 	return o.tool.Input
-}
-
-// callTool runs one of our own tools or passes the call to its page.
-func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) {
-	if t.Name == toolChanges {
-		g.changes(ctx, c, t.Arguments)
-		return
-	}
-	if t.Name == calls.Read {
-		c.began = time.Now()
-	}
-	if g.tools.own.Run(ctx, c, t.Name, t.Arguments) {
-		return
-	}
-	o, ok := g.tools.routes[t.Name]
-	if ok {
-		c.route = c.agent.pass.To(o.page, o.tool.Hints.Debugging)
-	}
-	if c.route == nil {
-		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
-		return
-	}
-	g.tools.listing.Called(t.Name)
-	if o.page.Life().Left() {
-		g.engine.Complete(g.now(), c.id,
-			bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
-				"tool is gone or is being reloaded"})
-		return
-	}
-	c.name = t.Name
-	args := o.tool.Names.Arguments(t.Arguments)
-	g.olderFor(c, o)
-	c.since = time.Now()
-	if o.page.repeats(o, args) {
-		g.complete(c.call, reply{failure: bridge.ReadFailed, detail: "the tool was not run: the " +
-			"same call began earlier, and nobody waited for its result. Its outcome is unknown: " +
-			"look at the page. To run the tool once more, call it again"})
-		return
-	}
-	c.Tick(g.opt.progressEvery, c.report)
-	g.runTool(ctx, c, o, args)
 }

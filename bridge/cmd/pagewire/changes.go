@@ -16,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/desktop/hook"
-	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 )
 
 // lookTime is what a hook may take in addition while the first look at a browser is under way.
@@ -65,7 +65,7 @@ func changesCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+
-		strings.Join(gateway.HookPrograms, ", "))
+		strings.Join(calls.HookPrograms, ", "))
 	f.StringArrayVar(&c.Inline, "inline", nil,
 		"include contents of pages of this `origin` (https://*.example.com "+
 			"for all subdomains); may be repeated")
@@ -80,14 +80,14 @@ func changesCommand() *cobra.Command {
 }
 
 type changesAsk struct {
-	gateway.Ask
+	calls.Ask
 	hub     hubFlags
 	program string
 }
 
 func (c *changesAsk) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("hook") && !slices.Contains(gateway.HookPrograms, c.program) {
-		return fmt.Errorf("--hook %q: want %s", c.program, strings.Join(gateway.HookPrograms, ", "))
+	if cmd.Flags().Changed("hook") && !slices.Contains(calls.HookPrograms, c.program) {
+		return fmt.Errorf("--hook %q: want %s", c.program, strings.Join(calls.HookPrograms, ", "))
 	}
 	if err := checkInline(c.Inline); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 			return
 		}
 	}
-	if !c.Forget && gateway.HookOutput(c.program, given.Event, "x") == "" {
+	if !c.Forget && calls.HookOutput(c.program, given.Event, "x") == "" {
 		return // the program takes no text at this event
 	}
 	if c.Forget && given.Source == "resume" {
@@ -122,7 +122,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	if err != nil || text == "" {
 		return
 	}
-	fmt.Fprintln(cli.Visible(out), gateway.HookOutput(c.program, given.Event, text))
+	fmt.Fprintln(cli.Visible(out), calls.HookOutput(c.program, given.Event, text))
 }
 
 // isHook reports whether a command line is a program's hook. After status 2 of a hook, some

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 )
 
 const (
@@ -39,7 +40,7 @@ const (
 
 // A question is a hook's. Without PID and Session it asks for the list of agents.
 type question struct {
-	gateway.Ask
+	calls.Ask
 	// PID is the process of the agent's pipe.
 	PID int `json:"pid,omitempty"`
 	// Changed, if not nil, asks which of these URIs are news to the agent, for a program that wakes
@@ -58,7 +59,7 @@ type told struct {
 // Changes returns the changes since the agent that has started this process was last told, or "".
 // q.Session is the program's name for the conversation, or "". daemon makes requests to the daemon.
 // The error is a sentence, and wraps the error of daemon or ctx.
-func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, error) {
+func Changes(ctx context.Context, daemon *http.Client, q calls.Ask) (string, error) {
 	s, found, err := pipes(ctx, daemon)
 	if err != nil {
 		return "", err

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -185,7 +186,7 @@ func TestByConversation(t *testing.T) {
 	g, p := newGateway(t)
 	_, daemon := serve(t, g)
 	ask := func(session string) (string, error) {
-		return Changes(t.Context(), daemon, gateway.Ask{Session: session, Inline: []string{app}})
+		return Changes(t.Context(), daemon, calls.Ask{Session: session, Inline: []string{app}})
 	}
 	if text, err := ask("s"); !strings.Contains(text, `"now":"one"`) || err != nil {
 		t.Errorf("at first: %q, %v", text, err)
@@ -206,7 +207,7 @@ func TestByConversation(t *testing.T) {
 	}
 	none := errors.New("none")
 	nowhere := daemonAt(func(context.Context, string, string) (net.Conn, error) { return nil, none })
-	if _, err := Changes(t.Context(), nowhere, gateway.Ask{}); !errors.Is(err, none) {
+	if _, err := Changes(t.Context(), nowhere, calls.Ask{}); !errors.Is(err, none) {
 		t.Errorf("without a daemon: %v", err)
 	}
 }
@@ -236,7 +237,7 @@ func TestByProcess(t *testing.T) {
 	if got := ask(question{}).PIDs; !slices.Equal(got, []int{7, 8}) {
 		t.Errorf("the agents' processes are %v", got)
 	}
-	changes := question{PID: 8, Ask: gateway.Ask{Session: "s", Inline: []string{app}}}
+	changes := question{PID: 8, Ask: calls.Ask{Session: "s", Inline: []string{app}}}
 	if got := ask(changes).Text; !strings.Contains(got, `"now":"one"`) {
 		t.Errorf("at first it is told %q", got)
 	}

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Decode decodes a tool's arguments, an object. into has a pointer for each argument: *string,
+// decode decodes a tool's arguments, an object. into has a pointer for each argument: *string,
 // *int64, **int64, *bool or *[]string. Models write loosely, so each notation that can mean only
 // one value is accepted: 4000.0, 4e3 and "4000" for 4000, "true" for true, and for a list a single
 // string, or the list's JSON in a string. null and blank text count as absent. The error is for the
 // model: it names the argument, and what it must be.
-func Decode(tool string, args []byte, into map[string]any) error {
+func decode(tool string, args []byte, into map[string]any) error {
 	var given map[string]any
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber() // a revision has more digits than a float64 shows

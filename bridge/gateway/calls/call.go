@@ -35,6 +35,9 @@ type Call interface {
 	Apart(ctx context.Context, origin string, work func(ctx context.Context))
 	// Progress reports the call's progress to the agent. A total of 0 is unknown.
 	Progress(done, total int, message string)
+	// Holds reports whether the agent may still have all that Look gave. If not, the answer must
+	// have none of it, and Complete does not ask again.
+	Holds() bool
 	// Complete answers with the JSON text of MCP's CallToolResult. It does nothing if the call has
 	// ended.
 	Complete(result []byte)

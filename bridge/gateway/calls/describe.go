@@ -11,6 +11,8 @@ const (
 	List = "list_page_resources"
 	Read = "read_page_resource"
 	Wait = "wait_for_page_update"
+	// Changes is for hooks that are tool calls.
+	Changes = "page_changes"
 )
 
 // Described are the descriptions of the tools. Some clients first show a model only the names, and
@@ -24,7 +26,7 @@ var Described = []*mcp.Tool{
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"contains":{"type":"string","description":"Only resources whose URI, title or description contains this text"},` +
 			`"tab":{"type":"integer","minimum":1,"description":"Only resources of this tab"}},"additionalProperties":false}`),
-		Annotations: ReadOnly("List page resources"),
+		Annotations: readOnly("List page resources"),
 	},
 	{
 		Name: Read,
@@ -39,7 +41,7 @@ var Described = []*mcp.Tool{
 			`"cursor":{"type":"string","description":"Where to go on in a long text, as the page before says"},` +
 			`"max_chars":{"type":"integer","minimum":2000,"maximum":100000,"description":"Longest result (default 8000)"}` +
 			`},"required":["uri"],"additionalProperties":false}`),
-		Annotations: ReadOnly("Read a page resource"),
+		Annotations: readOnly("Read a page resource"),
 	},
 	{
 		Name: Wait,
@@ -50,12 +52,25 @@ var Described = []*mcp.Tool{
 			`"uris":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Default: all that you have read"},` +
 			`"since":{"type":"integer","minimum":0,"description":"The last revision that you were given, if you still have what you read: then only the difference is given"},` +
 			`"timeout_ms":{"type":"integer","minimum":0,"maximum":25000,"description":"How long to wait at most (default 20000)"}},"additionalProperties":false}`),
-		Annotations: ReadOnly("Wait for a page to change"),
+		Annotations: readOnly("Wait for a page to change"),
+	},
+	{
+		Name: Changes,
+		Description: "For hooks of type mcp_tool: what has changed in the user's open pages since the agent was told " +
+			"last, as the JSON that a hook prints, {} for nothing. To ask by yourself use " +
+			Wait + ".",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"hook":{"type":"string","enum":["claude-code","codex","gemini-cli","copilot"],"description":"Whose hook (default claude-code)"},` +
+			`"event":{"type":"string","description":"The hook's event (default that of a prompt)"},` +
+			`"inline":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Origins whose contents are told, not names alone"},` +
+			`"uris":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Resources whose contents are told"},` +
+			`"forget":{"type":"boolean","description":"Forget what the agent has seen: its conversation was cleared or compacted"}},"additionalProperties":false}`),
+		Annotations: readOnly("What has changed in pages"),
 	},
 }
 
-// ReadOnly returns the annotations of a tool that changes nothing.
-func ReadOnly(title string) *mcp.ToolAnnotations {
+// readOnly returns the annotations of a tool that changes nothing.
+func readOnly(title string) *mcp.ToolAnnotations {
 	open := true
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: &open}
 }

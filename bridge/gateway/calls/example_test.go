@@ -65,6 +65,7 @@ func (c call) Look(_ context.Context, uris ...string) map[string]*live.Look {
 	return found
 }
 func (call) Apart(ctx context.Context, _ string, work func(context.Context)) { work(ctx) }
+func (call) Holds() bool                                                     { return true }
 func (call) Progress(int, int, string)                                       {}
 func (call) Complete(result []byte) {
 	var r struct{ Content []live.TextContent }

@@ -18,7 +18,7 @@ type Resource struct {
 // list answers a call of list_page_resources.
 func (t *Tools) list(c Call, args []byte) answer {
 	contains, tab := "", int64(0)
-	if err := Decode(List, args, map[string]any{"contains": &contains, "tab": &tab}); err != nil {
+	if err := decode(List, args, map[string]any{"contains": &contains, "tab": &tab}); err != nil {
 		return failure(err.Error())
 	}
 	contains = strings.ToLower(contains)

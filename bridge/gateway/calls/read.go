@@ -21,7 +21,7 @@ func (t *Tools) read(ctx context.Context, c Call, args []byte) answer {
 		Since                       *int64
 		Chars                       int64
 	}
-	err := Decode(Read, args, map[string]any{"uri": &in.URI, "since": &in.Since,
+	err := decode(Read, args, map[string]any{"uri": &in.URI, "since": &in.Since,
 		"pointer": &in.Pointer, "lines": &in.Lines, "cursor": &in.Cursor, "max_chars": &in.Chars})
 	at, isCursor := live.ParseCursor(in.Cursor)
 	switch {

@@ -20,9 +20,9 @@ import (
 const (
 	// maxLooks bounds the URIs that are read for one reminder.
 	maxLooks = 4
-	// LookFor bounds the time of these reads. They take one or two milliseconds, and the model's
+	// lookFor bounds the time of these reads. They take one or two milliseconds, and the model's
 	// next answer takes far longer than this limit.
-	LookFor = 250 * time.Millisecond
+	lookFor = 250 * time.Millisecond
 )
 
 // Remind returns the reminder for the end of a call's result, or "" if there is none. origin is the
@@ -47,7 +47,7 @@ func (t *Tools) Remind(ctx context.Context, c Call, origin string) (block string
 			ask = append(ask, n.URI)
 		}
 	}
-	found := t.Look(ctx, c, ask, LookFor)
+	found := t.Look(ctx, c, ask, lookFor)
 	if c.Memory() == nil || ctx.Err() != nil {
 		return "" // the agent has gone, or waits no more
 	}

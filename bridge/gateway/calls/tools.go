@@ -28,6 +28,8 @@ type Options struct {
 	// about faults.
 	Listed  iter.Seq[Resource]
 	Notices func(Call) []string
+	// Offered reports whether a page has a URI.
+	Offered func(uri string) bool
 	// Unseen reports whether pages may be missing because a browser has not said yet which are
 	// open.
 	Unseen func() bool
@@ -77,6 +79,9 @@ func (t *Tools) Run(ctx context.Context, c Call, name string, args []byte) bool 
 		a = t.read(ctx, c, args)
 	case Wait:
 		a = t.wait(ctx, c, args)
+	case Changes:
+		t.changes(ctx, c, args)
+		return true
 	default:
 		return false
 	}

@@ -40,7 +40,7 @@ func (t *Tools) wait(ctx context.Context, c Call, args []byte) answer {
 		Since   *int64
 		Timeout int64
 	}{Timeout: 20_000}
-	err := Decode(Wait, args, map[string]any{"uris": &in.URIs, "since": &in.Since,
+	err := decode(Wait, args, map[string]any{"uris": &in.URIs, "since": &in.Since,
 		"timeout_ms": &in.Timeout})
 	if err == nil && len(in.URIs) > maxURIs {
 		err = fmt.Errorf("%s: uris has %d URIs; the limit is %d", Wait, len(in.URIs), maxURIs)

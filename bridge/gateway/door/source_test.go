@@ -18,7 +18,7 @@ var matches = map[string]string{
 	"pages/socket/desktop.go": "which pages may connect by themselves",
 	"node/tickets/tickets.go": "whose pages a ticket's issuer speaks for",
 	"internal/parts/parts.go": "which rules of the user's file are for a page",
-	"gateway/prompt.go":       "which contents a hook's user chose, of what its agent sees",
+	"gateway/calls/prompt.go": "which contents a hook's user chose, of what its agent sees",
 }
 
 // Outside of this package nothing asks a Scope, makes a Route, or asks a page for contents without one.

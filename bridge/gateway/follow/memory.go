@@ -24,7 +24,11 @@ type Memory struct {
 	Unread map[string]bool
 	// told has, by URI, the last revision that hooks have reported to the agent.
 	told map[string]int64
-	of   *Books
+	// conversation is the program's name for the conversation; "" until Begins gets one. Resumed is
+	// set until a prompt of a session that comes from an earlier gateway.
+	conversation string
+	Resumed      bool
+	of           *Books
 }
 
 // NewMemory returns the memory of an agent that has seen nothing.
@@ -88,6 +92,21 @@ func (m *Memory) Empty() {
 	m.Clear()
 	clear(m.Refused)
 	clear(m.Unread)
+}
+
+// Begins reports, at a prompt of a conversation, whether nothing is known of it. Then what another
+// conversation of the agent has seen does not count for it. forgets says that its model has lost
+// its context.
+func (m *Memory) Begins(conversation string, forgets bool) bool {
+	begins := m.Resumed
+	if conversation != "" && conversation != m.conversation {
+		if begins = true; m.conversation != "" {
+			m.Empty()
+		}
+		m.conversation = conversation
+	}
+	m.Resumed = m.Resumed && forgets
+	return begins
 }
 
 // toldOf returns the last revision of a URI that the agent knows of. ok is false if it knows of
