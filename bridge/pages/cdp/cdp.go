@@ -101,11 +101,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script,
-		reader: reader, picker: picker, picks: o.Picks, gateway: o.Gateway, source: o.Source,
-		ours:      o.Launched,
-		extension: o.Extension,
-		looked:    o.Looked, name: cryptorand.Text()[:8],
+	b := &attachment{link: newLink(conn), g: g, o: o, ctx: ctx, inject: script, reader: reader,
+		picker: picker, looked: o.Looked, name: cryptorand.Text()[:8],
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	// The first id is random: a launched browser may still answer the connection before.
 	// Started.Open has the upper half.

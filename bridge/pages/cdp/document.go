@@ -72,16 +72,13 @@ func (d *document) open() {
 	d.b.bindings++
 	d.greeted = false
 	d.binding = fmt.Sprintf("pagewire_%s_%d", d.b.name, d.b.bindings)
-	d.b.link.post(d.s.id, runtime.CommandAddBinding, &addBinding{d.binding, d.context}, nil)
-	d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
+	d.s.tell(runtime.CommandAddBinding, &addBinding{d.binding, d.context})
+	d.s.evaluate(runtime.EvaluateParams{UniqueContextID: d.world, ObjectGroup: "pagewire",
 		Expression: attachScript + "(" + strconv.Quote(d.binding) + "," +
-			strconv.Quote(d.b.gateway) + ")",
-		UniqueContextID: d.world, ObjectGroup: "pagewire", Silent: yes(),
-	}, func(result jsonv2.Value, err error) {
-		var r runtime.EvaluateResult
-		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil ||
-			r.Result.ObjectID == "" {
-			d.b.log.Debug("a document is not attached: it has gone", "url", d.s.tab.url, "error",
+			strconv.Quote(d.b.o.Gateway) + ")",
+	}, func(r runtime.EvaluateResult, err error) {
+		if r.Result.ObjectID == "" {
+			d.b.o.Log.Debug("a document is not attached: it has gone", "url", d.s.tab.url, "error",
 				err)
 			d.apart = true
 			return
@@ -126,7 +123,7 @@ func (d *document) sendText(value string) {
 	}
 	call := make(jsonv2.Value, 0, len(d.prefix)+len(value)+4)
 	call = append(append(append(call, d.prefix...), value...), "}]}"...)
-	d.b.link.post(d.s.id, runtime.CommandCallFunctionOn, call, nil)
+	d.s.tell(runtime.CommandCallFunctionOn, call)
 }
 
 // send passes a frame of the gateway to the document's link. nil ends the link. It holds no lock of
@@ -224,28 +221,27 @@ func (d *document) checkFocus() {
 			d.b.show(tab, focus == "focused", "")
 		}
 	}
-	d.b.link.post(d.s.id, page.CommandCreateIsolatedWorld, &page.CreateIsolatedWorldParams{
-		FrameID: protocol.FrameID(d.frameID), WorldName: "pagewire"},
-		func(result jsonv2.Value, err error) {
-			var world page.CreateIsolatedWorldResult
-			if err != nil || jsonv2.Unmarshal(result, &world, decodeOptions) != nil {
-				done("")
-				return
-			}
-			d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-				Expression: `document.hasFocus() ? "focused" : document.visibilityState`,
-				ContextID:  world.ExecutionContextID, Silent: yes(),
-			}, func(result jsonv2.Value, err error) {
-				var r runtime.EvaluateResult
-				focus := ""
-				if err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil &&
-					r.Result != nil {
-					// an error is no focus
-					_ = jsonv2.Unmarshal(jsonv2.Value(r.Result.Value), &focus, decodeOptions)
-				}
-				done(focus)
-			})
+	d.isolate("pagewire", func(context runtime.ExecutionContextID, err error) {
+		if err != nil {
+			done("")
+			return
+		}
+		d.s.evaluate(runtime.EvaluateParams{ContextID: context,
+			Expression: `document.hasFocus() ? "focused" : document.visibilityState`,
+		}, func(r runtime.EvaluateResult, _ error) {
+			focus := "" // also after an error
+			_ = jsonv2.Unmarshal(jsonv2.Value(r.Result.Value), &focus, decodeOptions)
+			done(focus)
 		})
+	})
+}
+
+// isolate makes a world of ours in the document's frame.
+func (d *document) isolate(name string,
+	done func(context runtime.ExecutionContextID, err error)) {
+	ask(d.b.link, d.s.id, page.CommandCreateIsolatedWorld, &page.CreateIsolatedWorldParams{
+		FrameID: protocol.FrameID(d.frameID), WorldName: name},
+		func(r page.CreateIsolatedWorldResult, err error) { done(r.ExecutionContextID, err) })
 }
 
 // returnLater opens a document again after another gateway of our address has taken it over. That
@@ -262,7 +258,7 @@ func (d *document) returnLater() {
 	d.prefix = nil
 	pause := d.pause
 	d.pause = min(2*pause, lastReturn)
-	d.b.log.Info("another gateway has taken a page over", "url", d.s.tab.url, "back", pause)
+	d.b.o.Log.Info("another gateway has taken a page over", "url", d.s.tab.url, "back", pause)
 	d.removeBinding()
 	d.binding = "" // its last messages count no more
 	time.AfterFunc(pause, func() {
@@ -311,8 +307,7 @@ func (d *document) waits(bytes int) bool {
 	}
 	if all > maxWaiting {
 		most.cutOff("it says too much before it is known where it is; the limit is " +
-			strconv.Itoa(maxWaiting) +
-			" bytes of all pages")
+			strconv.Itoa(maxWaiting) + " bytes of all pages")
 	}
 	return !d.cut
 }
@@ -320,7 +315,7 @@ func (d *document) waits(bytes int) bool {
 // cutOff ends a document that floods us. It removes the document's binding, so that the browser
 // sends no further calls.
 func (d *document) cutOff(reason string) {
-	d.b.log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url",
+	d.b.o.Log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url",
 		d.s.tab.url, "reason", reason)
 	d.cut = true
 	d.early = nil
@@ -338,8 +333,7 @@ func (d *document) cutOff(reason string) {
 // inspect, a setter and an isolated world each fail against a page that prepares for them. So the
 // binding carries only what a page's link carries, and one greeting.
 func (d *document) removeBinding() {
-	d.b.link.post(d.s.id, runtime.CommandRemoveBinding,
-		&runtime.RemoveBindingParams{Name: d.binding}, nil)
+	d.s.tell(runtime.CommandRemoveBinding, &runtime.RemoveBindingParams{Name: d.binding})
 }
 
 // close ends the document's page in the gateway, if it has one. Its resources wait for a successor.
@@ -379,7 +373,7 @@ func (d *document) attach() {
 func (d *document) refused(err error) {
 	d.linked, d.apart = false, true
 	d.frames, d.waiting = nil, 0
-	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
+	d.b.o.Log.Debug("a page is not served", "origin", d.origin, "error", err)
 }
 
 // withURL calls then with the document's URL and window, for which it must ask the browser.
@@ -394,11 +388,10 @@ func (d *document) withURL(then func(info gateway.PageInfo)) {
 	}
 	if d.frame == "" {
 		// The user may have moved the tab since its last document.
-		d.b.link.post("", browser.CommandGetWindowForTarget, &browser.GetWindowForTargetParams{
-			TargetID: target.ID(t.target)}, func(result jsonv2.Value, err error) {
-			var window browser.GetWindowForTargetResult
-			if err == nil && jsonv2.Unmarshal(result, &window, decodeOptions) == nil {
-				t.window = "cdp " + d.b.source + " " + strconv.FormatInt(int64(window.WindowID), 10)
+		ask(d.b.link, "", browser.CommandGetWindowForTarget, &browser.GetWindowForTargetParams{
+			TargetID: target.ID(t.target)}, func(r browser.GetWindowForTargetResult, err error) {
+			if err == nil {
+				t.window = "cdp " + d.b.o.Source + " " + strconv.FormatInt(int64(r.WindowID), 10)
 			}
 			info.Window = t.window
 			d.b.show(t, false, t.key())
@@ -406,14 +399,36 @@ func (d *document) withURL(then func(info gateway.PageInfo)) {
 		})
 		return
 	}
-	d.b.link.post(d.s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {
-		var r page.GetFrameTreeResult
-		if err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil {
-			at(urlOf(r.FrameTree, protocol.FrameID(d.frameID)))
-		} else {
-			at("")
+	d.s.askFrame(d.frameID, func(frame, _ protocol.Frame, _ error) { at(frame.URL) })
+}
+
+// tell sends a command whose answer does not matter.
+func (s *session) tell(method string, params any) { s.b.link.post(s.id, method, params, nil) }
+
+// evaluate evaluates an expression, which the browser does not report. done may be nil. With an
+// error r.Result is empty.
+func (s *session) evaluate(p runtime.EvaluateParams,
+	done func(r runtime.EvaluateResult, err error)) {
+	p.Silent = yes()
+	if done == nil {
+		s.tell(runtime.CommandEvaluate, &p)
+		return
+	}
+	ask(s.b.link, s.id, runtime.CommandEvaluate, &p, func(r runtime.EvaluateResult, err error) {
+		if err != nil || r.Result == nil {
+			r.Result = &runtime.RemoteObject{}
 		}
+		done(r, err)
 	})
+}
+
+// askFrame asks for a frame and its parent. With an error they are empty.
+func (s *session) askFrame(id string, done func(frame, parent protocol.Frame, err error)) {
+	ask(s.b.link, s.id, page.CommandGetFrameTree, nil,
+		func(r page.GetFrameTreeResult, err error) {
+			frame, parent := frameIn(r.FrameTree, protocol.FrameID(id))
+			done(frame, parent, err)
+		})
 }
 
 // frameIn finds a frame in a tree, and its parent there.
@@ -433,9 +448,4 @@ func frameIn(tree *page.FrameTree, id protocol.FrameID) (frame, parent protocol.
 		break
 	}
 	return frame, parent
-}
-
-func urlOf(tree *page.FrameTree, id protocol.FrameID) string {
-	frame, _ := frameIn(tree, id)
-	return frame.URL
 }

@@ -88,6 +88,18 @@ func (l *link) post(session target.SessionID, method string, params any,
 	return nil
 }
 
+// ask sends a command as post does, and decodes its answer. With an error r is empty.
+func ask[R any](l *link, session target.SessionID, method string, params any,
+	done func(r R, err error)) error {
+	return l.post(session, method, params, func(result jsonv2.Value, err error) {
+		var r R
+		if err == nil {
+			err = jsonv2.Unmarshal(result, &r, decodeOptions)
+		}
+		done(r, err)
+	})
+}
+
 // full returns why the browser gets no further calls, or nil.
 func (l *link) full() error {
 	l.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
@@ -47,6 +48,21 @@ func (m *message) call() (c *said) {
 	}
 	return c
 }
+
+var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
+
+// on handles an event of a kind. It ignores an event that cannot be decoded, as a newer browser may
+// send.
+func on[T any](m *message, kind protocol.Event[T], do func(e *T)) {
+	if m.Method != kind.Method {
+		return
+	}
+	if e := new(T); jsonv2.Unmarshal(m.Params, e, decodeOptions) == nil {
+		do(e)
+	}
+}
+
+func yes() *bool { t := true; return &t }
 
 // A refusal is the browser's reason for refusing a command.
 type refusal struct {

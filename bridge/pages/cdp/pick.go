@@ -132,20 +132,19 @@ func (p *Picks) inspect(to answer) {
 // inspect switches the mode in which the browser marks what is below the pointer: on if there is
 // somebody to answer. A click from before that is none of theirs.
 func (s *session) inspect(to answer) {
-	post := func(method string, params any) { s.b.link.post(s.id, method, params, nil) }
 	s.pointing = nil
 	if to != nil {
-		post(dom.CommandEnable, nil)
-		post(overlay.CommandEnable, nil)
+		s.tell(dom.CommandEnable, nil)
+		s.tell(overlay.CommandEnable, nil)
 		s.b.link.post(s.id, overlay.CommandSetInspectMode, &overlay.SetInspectModeParams{
 			Mode: overlay.InspectModeSearchForNode, HighlightConfig: highlight},
 			func(jsonv2.Value, error) { s.pointing = to })
 		return
 	}
-	post(overlay.CommandSetInspectMode, &overlay.SetInspectModeParams{
+	s.tell(overlay.CommandSetInspectMode, &overlay.SetInspectModeParams{
 		Mode: overlay.InspectModeNone, HighlightConfig: highlight})
-	post(overlay.CommandDisable, nil)
-	post(dom.CommandDisable, nil)
+	s.tell(overlay.CommandDisable, nil)
+	s.tell(dom.CommandDisable, nil)
 }
 
 var highlight = &overlay.HighlightConfig{ContentColor: &protocol.RGBA{R: 0, G: 102, B: 204, A: 0.2},
@@ -173,10 +172,9 @@ func (s *session) pointed(node protocol.BackendNodeID) {
 			to.give(Picked{}, err)
 			return
 		}
-		var r dom.ResolveNodeResult
-		n.post(dom.CommandResolveNode,
-			&dom.ResolveNodeParams{BackendNodeID: node, ExecutionContextID: n.context}, &r,
-			func(err error) {
+		ask(s.b.link, s.id, dom.CommandResolveNode,
+			&dom.ResolveNodeParams{BackendNodeID: node, ExecutionContextID: n.context},
+			func(r dom.ResolveNodeResult, err error) {
 				if err != nil || r.Object == nil {
 					to.give(Picked{}, errInFrame)
 					return

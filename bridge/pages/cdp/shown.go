@@ -18,7 +18,6 @@ import (
 
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
@@ -102,9 +101,7 @@ func (n *shown) place(info gateway.PageInfo) {
 	}
 	switch {
 	case d.frame != "":
-		var r page.GetFrameTreeResult
-		n.post(page.CommandGetFrameTree, nil, &r, func(err error) {
-			frame, parent := frameIn(r.FrameTree, protocol.FrameID(d.frameID))
+		d.s.askFrame(d.frameID, func(frame, parent protocol.Frame, err error) {
 			if err != nil || parent.SecurityOrigin == d.origin {
 				n.known = true
 				return
@@ -123,7 +120,7 @@ func (n *shown) attach(info gateway.PageInfo) {
 	n.known = true
 	p, err := n.d.b.g.Attach(info, n.send)
 	if err != nil {
-		n.d.b.log.Debug("what a page shows is not served", "origin", n.d.origin, "error", err)
+		n.d.b.o.Log.Debug("what a page shows is not served", "origin", n.d.origin, "error", err)
 		return
 	}
 	p.LimitCalls(n.d.b.link.full)
@@ -214,16 +211,6 @@ const shownMembers = `,"name":"shown","mimeType":"text/markdown",` +
 const shownSchema = `{"type":"object","additionalProperties":false,"properties":{` +
 	`"from":{"type":"integer","minimum":0},"links":{"type":"integer","minimum":0,"maximum":1}}}`
 
-// post sends the browser a command about the document, and decodes its answer into r.
-func (n *shown) post(method string, params, r any, done func(error)) {
-	n.d.b.link.post(n.d.s.id, method, params, func(result jsonv2.Value, err error) {
-		if err == nil {
-			err = jsonv2.Unmarshal(result, r, decodeOptions)
-		}
-		done(err)
-	})
-}
-
 // say sends calls to the gateway.
 func (n *shown) say(calls ...any) {
 	if frame, _ := json.Marshal(calls); len(calls) > 0 {
@@ -234,7 +221,7 @@ func (n *shown) say(calls ...any) {
 func (n *shown) receive(frame []byte) {
 	if p := n.page.Load(); p != nil {
 		if err := p.Receive(frame); err != nil {
-			n.d.b.log.Warn("what a page shows is not served any more", "origin", n.d.origin,
+			n.d.b.o.Log.Warn("what a page shows is not served any more", "origin", n.d.origin,
 				"error", err)
 		}
 	}
@@ -255,7 +242,7 @@ func (n *shown) send(frame []byte) {
 		case "watched":
 			n.watch(c[1].(string), c[2].(bool))
 		case "report":
-			n.d.b.log.Warn("what a page shows is served otherwise", "origin", n.d.origin, "report",
+			n.d.b.o.Log.Warn("what a page shows is served otherwise", "origin", n.d.origin, "report",
 				c[1])
 		}
 	}
@@ -337,15 +324,14 @@ func (n *shown) read(call int64, uri, params string) {
 			detail = "the part " + part +
 				" cannot be read: it is too large, or a selector of its rule is none"
 		}
-		n.d.b.log.Debug("what a page shows could not be read", "origin", n.d.origin, "part", part,
+		n.d.b.o.Log.Debug("what a page shows could not be read", "origin", n.d.origin, "part", part,
 			"error", err)
-		var r runtime.EvaluateResult
-		n.post(runtime.CommandEvaluate, &runtime.EvaluateParams{Expression: "0",
-			UniqueContextID: n.d.world, Silent: yes()}, &r, func(gone error) {
-			if gone == nil { // otherwise the document's successor answers
-				n.say([]any{"complete", call, 1, revision, detail})
-			}
-		})
+		n.d.s.evaluate(runtime.EvaluateParams{Expression: "0", UniqueContextID: n.d.world},
+			func(_ runtime.EvaluateResult, gone error) {
+				if gone == nil { // otherwise the document's successor answers
+					n.say([]any{"complete", call, 1, revision, detail})
+				}
+			})
 	})
 }
 
@@ -386,16 +372,16 @@ func (n *shown) run(function, argument string, done func(value jsonv2.Value, err
 		[]byte(`{"awaitPromise":true,"returnByValue":true,"silent":true,"objectId":`), n.object)
 	params, _ = jsontext.AppendQuote(append(params, `,"functionDeclaration":`...), function)
 	params = append(params, `,"arguments":[`+argument+"]}"...)
-	var r runtime.CallFunctionOnResult
-	n.post(runtime.CommandCallFunctionOn, jsonv2.Value(params), &r, func(err error) {
-		var value jsonv2.Value
-		if err == nil && (r.ExceptionDetails != nil || r.Result == nil) {
-			err = errReader
-		} else if err == nil {
-			value = jsonv2.Value(r.Result.Value)
-		}
-		done(value, err)
-	})
+	ask(n.d.b.link, n.d.s.id, runtime.CommandCallFunctionOn, jsonv2.Value(params),
+		func(r runtime.CallFunctionOnResult, err error) {
+			var value jsonv2.Value
+			if err == nil && (r.ExceptionDetails != nil || r.Result == nil) {
+				err = errReader
+			} else if err == nil {
+				value = jsonv2.Value(r.Result.Value)
+			}
+			done(value, err)
+		})
 }
 
 // open makes the world, and runs the reader in it. Nothing of the document is in the binding's way:
@@ -403,12 +389,10 @@ func (n *shown) run(function, argument string, done func(value jsonv2.Value, err
 func (n *shown) open() {
 	b, s := n.d.b, n.d.s
 	binding, name := "pagewire_"+b.name+"_shown", b.worldName()
-	b.link.post(s.id, runtime.CommandAddBinding,
-		&runtime.AddBindingParams{Name: binding, ExecutionContextName: name}, nil)
-	var made page.CreateIsolatedWorldResult
-	n.post(page.CommandCreateIsolatedWorld, &page.CreateIsolatedWorldParams{
-		FrameID: protocol.FrameID(n.d.frameID), WorldName: name}, &made, func(err error) {
-		w, ok := s.worlds[made.ExecutionContextID]
+	s.tell(runtime.CommandAddBinding,
+		&runtime.AddBindingParams{Name: binding, ExecutionContextName: name})
+	n.d.isolate(name, func(context runtime.ExecutionContextID, err error) {
+		w, ok := s.worlds[context]
 		if err == nil &&
 			(n.d.shown != n || !ok || w.origin != n.d.origin || w.frame != n.d.frameID) {
 			err = errors.New("its frame shows another document") // of any origin
@@ -417,14 +401,12 @@ func (n *shown) open() {
 			n.opened("", err)
 			return
 		}
-		n.context = made.ExecutionContextID
-		var r runtime.EvaluateResult
-		n.post(runtime.CommandEvaluate, &runtime.EvaluateParams{
-			Expression:      b.reader + "\n;" + shownScript + "(" + strconv.Quote(binding) + ")",
-			UniqueContextID: w.id, ObjectGroup: "pagewire", Silent: yes(),
-		}, &r, func(err error) {
+		n.context = context
+		s.evaluate(runtime.EvaluateParams{UniqueContextID: w.id, ObjectGroup: "pagewire",
+			Expression: b.reader + "\n;" + shownScript + "(" + strconv.Quote(binding) + ")",
+		}, func(r runtime.EvaluateResult, err error) {
 			object := ""
-			if err == nil && r.Result != nil && r.ExceptionDetails == nil {
+			if r.ExceptionDetails == nil {
 				object = string(r.Result.ObjectID)
 			}
 			if object == "" {
@@ -472,7 +454,7 @@ func (s *session) said(e *said) {
 		allowed := n.allowed.Allow()
 		n.mu.Unlock()
 		if !allowed {
-			d.b.log.Warn("what a page shows is not served any more: it tells too much", "origin",
+			d.b.o.Log.Warn("what a page shows is not served any more: it tells too much", "origin",
 				d.origin)
 			n.close(func(p *gateway.Page) { p.Close("it tells too much") })
 			continue

@@ -3,7 +3,6 @@ package cdp
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"maps"
 	"strconv"
 	"strings"
@@ -27,20 +26,14 @@ import (
 
 // An attachment is the state of a browser to which Run is attached.
 type attachment struct {
-	link    *link
-	g       *gateway.Gateway
-	log     *slog.Logger
-	ctx     context.Context // ends with Run
-	inject  string          // the page layer, or ""
-	reader  string          // of what pages show; "" without page files
-	gateway string          // Options.Gateway
-	source  string          // Options.Source
-	ours    bool            // Options.Launched
-	name    string          // in the names of its bindings: others at the same browser get them too
-
-	picker    string // makes the rules of parts; "" without page files
-	picks     *Picks // Options.Picks
-	extension string // Options.Extension
+	link   *link
+	g      *gateway.Gateway
+	o      Options
+	ctx    context.Context // ends with Run
+	inject string          // the page layer, or ""
+	reader string          // of what pages show; "" without page files
+	picker string          // makes the rules of parts; "" without page files
+	name   string          // in the names of its bindings: others at the same browser get them too
 
 	// guards the fields below and their contents; taken before the gateway's lock
 	mu       sync.Mutex
@@ -57,17 +50,15 @@ type attachment struct {
 // A tab is a target of type page.
 type tab struct {
 	target     string
-	url, title string                   // as last reported by the browser, together
-	origin     string                   // of its document; "" if that has none
-	window     string                   // as of its last document
-	failed     bool                     // its last load has failed
-	pages      map[string]*gateway.Page // the last one of each frame
+	url, title string // as last reported by the browser, together
+	origin     string // of its document; "" if that has none
+	window     string // as of its last document
+	failed     bool   // its last load has failed
 }
 
 // leads reports whether a tab is on its way to a document.
 func (t *tab) leads() bool {
-	return t.origin == "" && !t.failed &&
-		strings.HasPrefix(t.url, "http")
+	return t.origin == "" && !t.failed && strings.HasPrefix(t.url, "http")
 }
 
 // key is the tab's key in the gateway. A target keeps its id over reloads and navigations, even
@@ -77,8 +68,7 @@ func (t *tab) key() string { return "cdp:" + t.target }
 // infoOf describes a document of a tab.
 func (b *attachment) infoOf(t *tab, origin string) gateway.PageInfo {
 	return gateway.PageInfo{Tab: t.key(), Origin: origin, URL: origin + "/", Transport: "cdp",
-		Browser: b.browser,
-		Window:  t.window, Source: b.source, Launched: b.ours}
+		Browser: b.browser, Window: t.window, Source: b.o.Source, Launched: b.o.Launched}
 }
 
 // locate gives a description the document's URL, unless that is of another site: a tab may be about
@@ -116,16 +106,13 @@ type session struct {
 // pages are the targets that hold documents. Run attaches only to these.
 var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 
-func yes() *bool { t := true; return &t }
-
 // autoAttach makes the browser attach us to new targets below a session. With injection they wait
 // until we let them run, so that the page layer runs first. A tab that no page has opened does not
 // wait (Chromium 156).
 func (b *attachment) autoAttach(s target.SessionID) {
 	b.link.post(s, target.CommandSetAutoAttach,
 		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "",
-			Flatten: yes(),
-			Filter:  pages}, b.answered())
+			Flatten: yes(), Filter: pages}, b.answered())
 }
 
 // answered counts a command of the first look. The result takes its answer.
@@ -159,12 +146,10 @@ func (b *attachment) start() {
 	b.told = b.g.TellsFront()
 	b.naming = b.g.WhenNamed(b.offerShown)
 	b.link.post("", target.CommandSetDiscoverTargets,
-		&target.SetDiscoverTargetsParams{Discover: true, Filter: pages},
-		nil)
-	b.link.post("", browser.CommandGetVersion, nil, func(result jsonv2.Value, err error) {
-		var version browser.GetVersionResult
-		if err == nil && jsonv2.Unmarshal(result, &version, decodeOptions) == nil {
-			b.browser = gateway.BrowserOf(version.UserAgent)
+		&target.SetDiscoverTargetsParams{Discover: true, Filter: pages}, nil)
+	ask(b.link, "", browser.CommandGetVersion, nil, func(r browser.GetVersionResult, err error) {
+		if err == nil {
+			b.browser = gateway.BrowserOf(r.UserAgent)
 		}
 	})
 	b.autoAttach("")
@@ -275,8 +260,8 @@ func (s *session) handle(m *message) {
 		// The browser keeps each object that a page logs until a listener of Runtime releases it.
 		if s.console++; s.console >= 100 {
 			s.console = 0
-			s.b.link.post(s.id, runtime.CommandReleaseObjectGroup,
-				&runtime.ReleaseObjectGroupParams{ObjectGroup: "console"}, nil)
+			s.tell(runtime.CommandReleaseObjectGroup,
+				&runtime.ReleaseObjectGroupParams{ObjectGroup: "console"})
 		}
 	case runtime.ExecutionContextsCleared.Method, inspector.TargetCrashed.Method:
 		s.clear()
@@ -301,23 +286,10 @@ func (s *session) handle(m *message) {
 		func(e *webmcp.EventToolResponded) { s.finish(e.InvocationID, toolResult(e)) })
 }
 
-var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
-
-// on handles an event of a kind. It ignores an event that cannot be decoded, as a newer browser may
-// send.
-func on[T any](m *message, kind protocol.Event[T], do func(e *T)) {
-	if m.Method != kind.Method {
-		return
-	}
-	if e := new(T); jsonv2.Unmarshal(m.Params, e, decodeOptions) == nil {
-		do(e)
-	}
-}
-
 // dropped ends the calls that wait for an event that was too long. It uses nothing else of such an
 // event.
 func (b *attachment) dropped(s *session, m *message) {
-	b.log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
+	b.o.Log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
 	if s == nil {
 		return
 	}
@@ -329,7 +301,7 @@ func (b *attachment) dropped(s *session, m *message) {
 	case webmcp.ToolResponded.Method:
 		s.finish(m.Dropped.toolCall(), failed("The tool gave too much: "+tooLong+"."))
 	case webmcp.ToolsAdded.Method:
-		b.log.Warn("a page's tools are not served", "url", s.tab.url, "error", tooLong)
+		b.o.Log.Warn("a page's tools are not served", "url", s.tab.url, "error", tooLong)
 	}
 }
 
@@ -342,8 +314,7 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		t = parent.tab
 	} else if info.Type == "page" {
 		if t = b.tabs[string(info.TargetID)]; t == nil {
-			t = &tab{target: string(info.TargetID), url: info.URL,
-				pages: map[string]*gateway.Page{}}
+			t = &tab{target: string(info.TargetID), url: info.URL}
 			b.tabs[t.target] = t
 		}
 	}
@@ -362,13 +333,12 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 	b.autoAttach(s.id)
 	if b.inject != "" {
 		// Scripts for new documents need the Page domain.
-		b.link.post(s.id, page.CommandEnable, nil, nil)
-		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument,
-			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()},
-			nil)
+		s.tell(page.CommandEnable, nil)
+		s.tell(page.CommandAddScriptToEvaluateOnNewDocument,
+			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()})
 	}
 	b.link.post(s.id, runtime.CommandEnable, nil, b.answered())
-	if to := b.picks.now(); to != nil {
+	if to := b.o.Picks.now(); to != nil {
 		s.inspect(to)
 	}
 	resume()
@@ -404,12 +374,10 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		if c.Name == b.worldName() {
 			s.worlds[c.ID] = world{c.UniqueID, aux.FrameID, c.Origin}
 			// no page has that origin
-		} else if c.Origin == b.extension && aux.FrameID == s.tab.target {
-			b.link.post(s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
+		} else if c.Origin == b.o.Extension && aux.FrameID == s.tab.target {
+			s.evaluate(runtime.EvaluateParams{UniqueContextID: c.UniqueID,
 				Expression: "chrome.runtime.sendMessage({target:" +
-					strconv.Quote(s.tab.key()) + "}).catch(()=>{})",
-				UniqueContextID: c.UniqueID, Silent: yes(),
-			}, nil)
+					strconv.Quote(s.tab.key()) + "}).catch(()=>{})"}, nil)
 		}
 		return
 	}
@@ -423,13 +391,10 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	if weborigin.Of(c.Origin) == "" { // a file, a page of the browser's, or an opaque origin
 		if aux.FrameID == s.tab.target && strings.HasPrefix(s.tab.url, "http") {
-			b.log.Debug("a tab shows a page of the browser, as after a failed load", "url",
+			b.o.Log.Debug("a tab shows a page of the browser, as after a failed load", "url",
 				s.tab.url)
-			b.link.post(s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {
-				var r page.GetFrameTreeResult
-				s.tab.failed = err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil &&
-					strings.HasPrefix(urlOf(r.FrameTree, protocol.FrameID(aux.FrameID)),
-						"chrome-error:")
+			s.askFrame(aux.FrameID, func(frame, _ protocol.Frame, _ error) {
+				s.tab.failed = strings.HasPrefix(frame.URL, "chrome-error:")
 			})
 		}
 		return
@@ -441,8 +406,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		return
 	}
 	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID,
-		origin:  c.Origin,
-		allowed: rate.NewLimiter(perSecond, burst), pause: firstReturn}
+		origin: c.Origin, allowed: rate.NewLimiter(perSecond, burst), pause: firstReturn}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}

@@ -74,7 +74,7 @@ func (s *session) retool() {
 	}
 	clear(s.tools)
 	s.following, s.retooling = true, true
-	s.b.link.post(s.id, webmcp.CommandDisable, nil, nil)
+	s.tell(webmcp.CommandDisable, nil)
 	s.b.link.post(s.id, webmcp.CommandEnable, nil, func(jsonv2.Value, error) {
 		s.retooling = false
 		if len(s.tools) > 0 {
@@ -96,7 +96,7 @@ func (s *session) unfollow() {
 	}
 	s.following = false
 	clear(s.tools)
-	s.b.link.post(s.id, webmcp.CommandDisable, nil, nil)
+	s.tell(webmcp.CommandDisable, nil)
 }
 
 // offerTools updates the gateway's tools. A document with Pagewire offers its tools itself.
@@ -170,10 +170,9 @@ func (n *webmcpTools) askSchemas(tools map[string]*webmcp.Tool) {
 		return
 	}
 	n.asking = true
-	n.d.b.link.post(n.d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{Expression: schemas,
-		UniqueContextID: n.d.world, AwaitPromise: yes(), ReturnByValue: yes(), Silent: yes()},
-		func(result jsonv2.Value, err error) {
-			var r runtime.EvaluateResult
+	n.d.s.evaluate(runtime.EvaluateParams{Expression: schemas, UniqueContextID: n.d.world,
+		AwaitPromise: yes(), ReturnByValue: yes()},
+		func(r runtime.EvaluateResult, err error) {
 			var text string
 			var list []struct {
 				Name        string
@@ -182,12 +181,10 @@ func (n *webmcpTools) askSchemas(tools map[string]*webmcp.Tool) {
 			if n.asking = false; err != nil || n.d.webmcp != n {
 				return
 			}
-			if jsonv2.Unmarshal(result, &r, decodeOptions) == nil && r.Result != nil {
-				if json.Unmarshal(r.Result.Value, &text) != nil ||
-					json.Unmarshal([]byte(text), &list) != nil {
-					n.Report(
-						"the parameters of its tools are unknown: neither the browser nor getTools() gives them.")
-				}
+			if json.Unmarshal(r.Result.Value, &text) != nil ||
+				json.Unmarshal([]byte(text), &list) != nil {
+				n.Report("the parameters of its tools are unknown: " +
+					"neither the browser nor getTools() gives them.")
 			}
 			n.schemas = map[string]json.RawMessage{}
 			for name := range n.d.s.tools[n.d.frameID] {
@@ -206,7 +203,7 @@ func (n *webmcpTools) publish() {
 		return
 	}
 	if err := n.page.SetTools(n.tools); err != nil {
-		n.d.b.log.Warn("a page's tools are not served", "origin", n.d.origin, "error", err)
+		n.d.b.o.Log.Warn("a page's tools are not served", "origin", n.d.origin, "error", err)
 	}
 }
 
@@ -231,10 +228,9 @@ func (n *webmcpTools) Look() { n.d.sendText("[]") }
 // Report shows a sentence on the page's console, and in our log.
 func (n *webmcpTools) Report(sentence string) {
 	text, _ := json.Marshal("pagewire: " + sentence)
-	n.d.b.log.Warn("a page is told", "origin", n.d.origin, "report", sentence)
-	n.d.b.link.post(n.d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-		Expression: "console.error(" + string(text) + ")", UniqueContextID: n.d.world,
-		Silent: yes()}, nil)
+	n.d.b.o.Log.Warn("a page is told", "origin", n.d.origin, "report", sentence)
+	n.d.s.evaluate(runtime.EvaluateParams{UniqueContextID: n.d.world,
+		Expression: "console.error(" + string(text) + ")"}, nil)
 }
 
 // reacts is a task of the page. It ends once the page runs tasks: not behind a dialog, at a
@@ -265,20 +261,13 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(),
 	} else if err := n.d.b.link.full(); err != nil {
 		go n.finish(i, failed(err.Error()), false)
 	} else {
-		n.ask(i, runtime.CommandEvaluate, reacts, func(jsonv2.Value) error {
+		askFor(n, i, runtime.CommandEvaluate, reacts, func(struct{}) {
 			waits := n.waits(i)
 			started()
 			if waits {
-				n.ask(i, webmcp.CommandInvokeTool, params, func(result jsonv2.Value) error {
-					var r webmcp.InvokeToolResult
-					err := jsonv2.Unmarshal(result, &r, decodeOptions)
-					if err == nil {
-						n.begun(i, r.InvocationID)
-					}
-					return err
-				})
+				askFor(n, i, webmcp.CommandInvokeTool, params,
+					func(r webmcp.InvokeToolResult) { n.begun(i, r.InvocationID) })
 			}
-			return nil
 		})
 	}
 	return func() {
@@ -291,14 +280,13 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(),
 	}
 }
 
-// ask sends a command of a call to the browser. If it or answered fails, so does the call.
-func (n *webmcpTools) ask(i *invocation, command string, params any,
-	answered func(jsonv2.Value) error) {
-	err := n.d.b.link.post(n.d.s.id, command, params, func(result jsonv2.Value, err error) {
+// askFor sends a command of a call to the browser. If it fails, so does the call.
+func askFor[R any](n *webmcpTools, i *invocation, command string, params any,
+	answered func(R)) {
+	err := ask(n.d.b.link, n.d.s.id, command, params, func(r R, err error) {
 		if err == nil {
-			err = answered(result)
-		}
-		if err != nil {
+			answered(r)
+		} else {
 			n.finish(i, failed("The tool could not be called: "+err.Error()), false)
 		}
 	})
@@ -349,8 +337,7 @@ func (n *webmcpTools) finish(i *invocation, result []byte, gone bool) {
 }
 
 func (n *webmcpTools) cancel(id string) {
-	n.d.b.link.post(n.d.s.id, webmcp.CommandCancelInvocation,
-		&webmcp.CancelInvocationParams{InvocationID: id}, nil)
+	n.d.s.tell(webmcp.CommandCancelInvocation, &webmcp.CancelInvocationParams{InvocationID: id})
 }
 
 const pageHasGone = "The page has gone."

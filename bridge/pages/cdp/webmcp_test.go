@@ -33,8 +33,9 @@ func TestToolCallOfADocumentThatHasGone(t *testing.T) {
 	ended := make(chan error, 1)
 	go l.write()
 	go func() { ended <- l.read(func(_ *message, answered func()) { answered() }) }()
+	b := &attachment{link: l}
 	tools := &webmcpTools{
-		d:           &document{b: &attachment{link: l}, s: &session{id: "S"}, frameID: "F"},
+		d:           &document{s: &session{b: b, id: "S"}, b: b, frameID: "F"},
 		invocations: map[*invocation]bool{},
 	}
 	results := make(chan string, 2)
