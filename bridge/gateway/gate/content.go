@@ -24,43 +24,15 @@ type passage struct {
 	image string // the media type of the block's data
 }
 
+// maxBlocks bounds the content of a result, and the contents of a read.
+const maxBlocks = 10_000
+
 // unknown leaves out a member that MCP does not have.
 func (g *passage) unknown(name string) {
 	g.leaveOut(name, cmp.Or(notThePages[name], notMCPs))
 }
 
 const notMCPs = "it is not what MCP has there"
-
-// A pair is a member of a page's object.
-type pair struct{ key, value wire.Value }
-
-// pairs takes an object with at most so many members, of which the last of each name counts. same
-// reports that there were no others.
-func pairs(w *wire.Walk, most int) (list []pair, same bool, err error) {
-	list, same = make([]pair, 0, 6), true
-	err = w.Object(func(key wire.Value) error {
-		v, err := w.Value()
-		i := slices.IndexFunc(list, func(p pair) bool { return p.key.Equal(key) })
-		if i < 0 && len(list) < most {
-			list = append(list, pair{key, v})
-			return err
-		}
-		if same = false; i >= 0 {
-			list[i].value = v
-		}
-		return err
-	})
-	return list, same, err
-}
-
-func valueOf(list []pair, name string) wire.Value {
-	for _, p := range list {
-		if p.key.Is(name) {
-			return p.value
-		}
-	}
-	return nil
-}
 
 // A member is a member that an agent gets. pass returns what passes of the page's value, or nil. It
 // is called without a value for a member that is needed.
@@ -135,13 +107,6 @@ func (g *passage) object(given wire.Value, list []pair, same bool, as []member) 
 		}
 	}
 	return wire.Value(o.Raw("}").t), passed, ""
-}
-
-func only(ok bool, v wire.Value) wire.Value {
-	if ok {
-		return v
-	}
-	return nil
 }
 
 func text(_ *passage, v wire.Value) wire.Value { return only(v.Kind() == wire.String, v) }
@@ -325,6 +290,10 @@ func (g *passage) block(w *wire.Walk) (block wire.Value, known bool, err error) 
 	return textBlock(instead), true, nil
 }
 
+func textBlock(text string) wire.Value {
+	return wire.Value(wire.Text(`{"type":"text","text":`).Str(text).Raw("}"))
+}
+
 // refusals are the reasons why a block becomes text, by the member that it needs.
 var refusals = map[string]string{
 	"text": "its text is no string", "data": ImagesOnly, "mimeType": "it has no mimeType",
@@ -337,14 +306,6 @@ func notShown(mimeType, data wire.Value, why string) string {
 	out := wire.Text(`{"mimeType":`).Str(words(mimeType)).Raw(`,"bytes":`)
 	out = out.Int(max(0, len(data)-len(`""`)) * 3 / 4)
 	return string(out.Raw(`,"note":`).Str("not shown: " + why).Raw("}"))
-}
-
-// words is the text of a string, or the JSON text of any other value.
-func words(v wire.Value) string {
-	if text, ok := v.Text(); ok {
-		return text
-	}
-	return string(v)
 }
 
 // Reasons why the contents of a read do not pass. Agents see them.
@@ -381,6 +342,14 @@ func (g *passage) item(w *wire.Walk) (out wire.Value, why string, err error) {
 	}
 	g.parts = append(g.parts, part)
 	return out, "", err
+}
+
+// end takes the end of the text, unless there was an error.
+func (g *passage) end(w *wire.Walk, err error) error {
+	if g.odd = w.Odd(); err != nil {
+		return err
+	}
+	return w.End()
 }
 
 // Contents are what a page gives of a resource.

@@ -8,14 +8,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-const (
-	// nesting bounds the nesting of what passes. A result that is nested deeper becomes text, up to
-	// maxNesting.
-	nesting, maxNesting = 64, 1000
-	// maxBlocks bounds the content of a result, and the contents of a read.
-	maxBlocks = 10_000
-)
-
 // A Result is a page's result of a tool: MCP's CallToolResult. It has no resultType and no
 // inputRequests: only the server says that a call is complete.
 type Result struct {
@@ -37,10 +29,6 @@ func Texts(failed bool, texts ...string) *Result {
 		r.Content = append(r.Content, textBlock(text))
 	}
 	return r
-}
-
-func textBlock(text string) wire.Value {
-	return wire.Value(wire.Text(`{"type":"text","text":`).Str(text).Raw("}"))
 }
 
 // ToolResult decodes the JSON text of a page's result. own reports whether the page has a URI. The
@@ -142,14 +130,6 @@ func (g *passage) toolResult() (*Result, error) {
 		r.whole = whole
 	}
 	return r, nil
-}
-
-// end takes the end of the text, unless there was an error.
-func (g *passage) end(w *wire.Walk, err error) error {
-	if g.odd = w.Odd(); err != nil {
-		return err
-	}
-	return w.End()
 }
 
 // JSON is the text of the result without its _meta, with further texts after its content; "" is

@@ -69,6 +69,56 @@ func cut(text string, most int) string {
 	return text
 }
 
+// nesting bounds the nesting of what passes. A result that is nested deeper becomes text, up to
+// maxNesting.
+const nesting, maxNesting = 64, 1000
+
+// A pair is a member of a page's object.
+type pair struct{ key, value wire.Value }
+
+// pairs takes an object with at most so many members, of which the last of each name counts. same
+// reports that there were no others.
+func pairs(w *wire.Walk, most int) (list []pair, same bool, err error) {
+	list, same = make([]pair, 0, 6), true
+	err = w.Object(func(key wire.Value) error {
+		v, err := w.Value()
+		i := slices.IndexFunc(list, func(p pair) bool { return p.key.Equal(key) })
+		if i < 0 && len(list) < most {
+			list = append(list, pair{key, v})
+			return err
+		}
+		if same = false; i >= 0 {
+			list[i].value = v
+		}
+		return err
+	})
+	return list, same, err
+}
+
+func valueOf(list []pair, name string) wire.Value {
+	for _, p := range list {
+		if p.key.Is(name) {
+			return p.value
+		}
+	}
+	return nil
+}
+
+func only(ok bool, v wire.Value) wire.Value {
+	if ok {
+		return v
+	}
+	return nil
+}
+
+// words is the text of a string, or the JSON text of any other value.
+func words(v wire.Value) string {
+	if text, ok := v.Text(); ok {
+		return text
+	}
+	return string(v)
+}
+
 // each calls f with the elements of an array, or with any other value that is there.
 func each(v wire.Value, f func(wire.Value)) {
 	if v.Kind() == wire.Array {
