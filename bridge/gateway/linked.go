@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
@@ -208,14 +209,14 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 }
 
 func (l *linked) callTool(c *toolCall, r *run, name string, args []byte,
-	unless []condition) (end func()) {
+	unless []calls.Condition) (end func()) {
 	if l.refuses(r.finish) {
 		return func() {}
 	}
 	g := l.p.g
 	var seen []link.Seen
 	for _, u := range unless {
-		seen = append(seen, link.Seen{URI: u.own, Revision: u.count})
+		seen = append(seen, link.Seen{URI: u.Own, Revision: u.Count})
 	}
 	var h link.ToolHandler
 	h.Done = func(a link.Answer) {
@@ -228,8 +229,8 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte,
 				"unknown: look at the page before you call it again"
 		}
 		for _, u := range unless {
-			if slices.Contains(a.Stale, u.own) {
-				answer.stale = append(answer.stale, u.uri)
+			if slices.Contains(a.Stale, u.Own) {
+				answer.stale = append(answer.stale, u.URI)
 			}
 		}
 		r.finish(answer)

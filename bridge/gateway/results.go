@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-
-	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // A page's tool result is what the gate has made of it, with three changes. Some programs show
@@ -62,30 +60,5 @@ func (g *Gateway) completeTool(ctx context.Context, c *toolCall, o toolOffer, r 
 		o.page.report("the result of the tool " + o.name +
 			" is served as text: its structuredContent does " +
 			"not fit its outputSchema: " + Shorten(fault.Error(), maxTitle))
-	}
-}
-
-// olderFor notes, when a page's tool is called, the URIs at its origin of which the agent has an
-// older state. URIs on which the tool depends count even if the agent was told of the change.
-func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
-	m, origin := c.Memory(), o.origin()
-	if m == nil {
-		return
-	}
-	c.older = map[string]bool{}
-	for _, n := range m.News(origin) {
-		if weborigin.Of(n.URI) == origin {
-			c.older[n.URI] = true
-		}
-	}
-	if o.tool.Fresh == nil {
-		return
-	}
-	for _, own := range o.tool.Fresh.URIs {
-		uri := g.knownAs(m, o, own)
-		if m.Old(uri) {
-			m.Mention(uri, 0) // the change counts as not mentioned yet
-			c.older[uri] = true
-		}
 	}
 }

@@ -101,11 +101,3 @@ func (g *Gateway) find(uri string) (*Page, bool) {
 	}
 	return nil, false
 }
-
-// lookup finds the page that answers for an agents' URI, and the page's own URI.
-func (g *Gateway) lookup(uri string) (p *Page, own string) {
-	if e := g.catalog.EntryOf(uri); e != nil {
-		return pageOf(e.Page), e.Own(uri)
-	}
-	return nil, ""
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -28,7 +29,6 @@ type toolCall struct {
 	older map[string]bool  // URIs of which the agent had an older state when it called
 
 	// Of a page's tool.
-	name      string    // by which agents know it: only this one stands in our words
 	run       *run      // the last one at a page; nil until a page is asked
 	since     time.Time // the agent has called
 	steps     int       // the last progress
@@ -82,9 +82,13 @@ func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) 
 				"tool is gone or is being reloaded"})
 		return
 	}
-	c.name = t.Name
 	args := o.tool.Names.Arguments(t.Arguments)
-	g.olderFor(c, o)
+	called := &calls.PageTool{Name: t.Name, Own: o.name, Origin: o.page.Origin,
+		Epoch: o.page.epoch, Page: &o.page.Page}
+	if f := o.tool.Fresh; f != nil {
+		called.DependsOn, called.Tells = f.URIs, f.OnStale == "tell"
+	}
+	c.older = called.OlderFor(c.Memory())
 	c.since = time.Now()
 	if o.page.repeats(o, args) {
 		g.complete(c.call, reply{failure: bridge.ReadFailed, detail: "the tool was not run: the " +
@@ -93,7 +97,13 @@ func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) 
 		return
 	}
 	c.Tick(g.opt.progressEvery, c.report)
-	g.runTool(ctx, c, o, args)
+	var r reply
+	if g.tools.own.RunFresh(ctx, c, called, func(unless []calls.Condition) ([]string, bool) {
+		r = c.route.Page().callTool(ctx, c, o.name, args, unless)
+		return r.stale, r.failure == link.Stale
+	}) {
+		g.answerTool(ctx, c, o, r)
+	}
 }
 
 func (c *toolCall) Memory() *follow.Memory { return c.agent.memory }

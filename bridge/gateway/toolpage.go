@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 )
 
@@ -95,7 +96,7 @@ func (r *run) end() {
 // page's progress goes to the agent. If one of the conditions has changed, the tool does not run
 // and the reply's failure is link.Stale.
 func (p *Page) callTool(ctx context.Context, c *toolCall, name string, args []byte,
-	unless []condition) reply {
+	unless []calls.Condition) reply {
 	r := &run{page: p, name: name, args: args, tells: p.link == nil || p.link.peer.Starts(),
 		reacted: time.Now(), wake: c.Wake}
 	if c.run = r; p.link != nil {

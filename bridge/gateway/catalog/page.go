@@ -235,6 +235,22 @@ func (p *Page) Differs(q *Page) bool {
 // Owner is whose the page is, for the door.
 func (p *Page) Owner() bridge.Owner { return p.catalog.OwnerOf(&p.PageInfo) }
 
+// URIOf is the agents' URI that leads to the page, for a URI that may lead to another tab.
+func (p *Page) URIOf(uri string) string {
+	if e := p.catalog.EntryOf(uri); e == nil || e.Page == p {
+		return uri
+	}
+	return taburi.Of(uri, p.Segment())
+}
+
+// Names are the agents' URIs for the page's own URI that lead to it, or to a page that is absent.
+func (p *Page) Names(own string) []string {
+	return slices.DeleteFunc([]string{own, taburi.Of(own, p.Segment())}, func(uri string) bool {
+		e := p.catalog.EntryOf(uri)
+		return e == nil || e.Page != p && !e.Page.Life().Left()
+	})
+}
+
 // OwnerOf is whose a page would be.
 func (c *Catalog) OwnerOf(info *PageInfo) bridge.Owner {
 	return bridge.Owner{

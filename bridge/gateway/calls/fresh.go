@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"cmp"
@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
-	"github.com/pagewire/pagewire/bridge/internal/taburi"
-	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // A page names the resources that one of its tools depends on. A call of an agent runs only if this
@@ -26,24 +24,42 @@ import (
 // same.
 const maxTries = 3
 
-// A condition is the version that an agent has seen of a resource on which a tool depends.
-type condition struct {
-	uri   string // the agents' URI
-	own   string // the page's URI
-	count int64  // the page's revision
-	hash  [32]byte
+// A Condition is the version that an agent has seen of a resource on which a tool depends.
+type Condition struct {
+	URI   string // the agents' URI
+	Own   string // the page's URI
+	Count int64  // the page's revision
+}
+
+// A PageTool is a page's tool that is called.
+type PageTool struct {
+	Name   string // by which agents know it
+	Own    string // the page's own name for it
+	Origin string
+	Epoch  string // of the page's document
+	// DependsOn are the page's URIs of the resources on which it depends. Tells says that it runs
+	// even if the agent does not know their present state.
+	DependsOn []string
+	Tells     bool
+	Page      interface {
+		// URIOf is the agents' URI that leads to the page, for a URI that may lead to another tab.
+		URIOf(uri string) string
+		// Names are the agents' URIs under which the contents of the page's own URI may have been
+		// given: those that lead to this page, or to one that is absent.
+		Names(own string) []string
+	}
 }
 
 // conditions returns a tool's conditions for an agent. unsure are the URIs whose revisions cannot
 // be compared: the agent was given none of their contents, or those of another document.
-func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, unsure []string) {
-	if m == nil || o.tool.Fresh == nil || o.tool.Fresh.OnStale == "tell" {
+func (o *PageTool) conditions(m *follow.Memory) (list []Condition, unsure []string) {
+	if m == nil || o.Tells {
 		return nil, nil
 	}
-	for _, own := range o.tool.Fresh.URIs {
-		uri := g.knownAs(m, o, own)
-		if v, ok := m.Last(uri); ok && v.Epoch == o.page.epoch {
-			list = append(list, condition{uri, own, v.Count, v.Hash})
+	for _, own := range o.DependsOn {
+		uri := o.knownAs(m, own)
+		if v, ok := m.Last(uri); ok && v.Epoch == o.Epoch {
+			list = append(list, Condition{uri, own, v.Count})
 		} else {
 			unsure = append(unsure, uri)
 		}
@@ -54,57 +70,70 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 // knownAs is the URI under which an agent last saw a page's resource. If it has not seen it, it is
 // the URI that leads to the page. While the tab that owned the plain URI is absent, the tool with
 // the plain name is this page's. So contents seen under the plain URI count too.
-func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
+func (o *PageTool) knownAs(m *follow.Memory, own string) (name string) {
 	latest := int64(-1)
-	for _, uri := range []string{own, taburi.Of(own, o.page.Segment())} {
-		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.Life().Left() {
-			continue // it leads to another tab
-		}
+	for _, uri := range o.Page.Names(own) {
 		if v, ok := m.Last(uri); ok && v.Current > latest {
 			name, latest = uri, v.Current
 		}
 	}
 	if latest < 0 {
-		return g.leadsTo(o.page, own)
+		return o.Page.URIOf(own)
 	}
 	return name
 }
 
-// leadsTo is the agents' URI that leads to a page, for a URI that may lead to another tab.
-func (g *Gateway) leadsTo(p *Page, uri string) string {
-	if q, _ := g.lookup(uri); q == nil || q == p {
-		return uri
+// OlderFor returns, when a page's tool is called, the URIs at its origin of which the agent has an
+// older state. URIs on which the tool depends count even if the agent was told of the change.
+func (o *PageTool) OlderFor(m *follow.Memory) (older map[string]bool) {
+	if m == nil {
+		return nil
 	}
-	return taburi.Of(uri, p.Segment())
+	older = map[string]bool{}
+	for _, n := range m.News(o.Origin) {
+		if weborigin.Of(n.URI) == o.Origin {
+			older[n.URI] = true
+		}
+	}
+	for _, own := range o.DependsOn {
+		uri := o.knownAs(m, own)
+		if m.Old(uri) {
+			m.Mention(uri, 0) // the change counts as not mentioned yet
+			older[uri] = true
+		}
+	}
+	return older
 }
 
-// runTool makes a page run its tool, and answers. It does not if the agent does not know the
-// present state of a resource on which the tool depends.
-func (g *Gateway) runTool(ctx context.Context, c *toolCall, o toolOffer, args []byte) {
+// RunFresh calls run, which asks the page, until the page has run its tool or has failed. It
+// answers the call itself, and returns false, if the agent does not know the present state of a
+// resource on which the tool depends. It also returns false if ctx has ended. If run returns stale
+// URIs, the page did not run the tool, because these have changed.
+func (t *Tools) RunFresh(ctx context.Context, c Call, o *PageTool,
+	run func(unless []Condition) (stale []string, refused bool)) (ran bool) {
 	looked := false // at the resources whose revisions cannot be compared
 	for tries := 1; ; tries++ {
-		list, stale := g.conditions(c.Memory(), o)
-		if looked || len(stale) == 0 {
-			r := c.route.Page().callTool(ctx, c, o.name, args, list)
+		list, unsure := o.conditions(c.Memory())
+		if looked || len(unsure) == 0 {
+			stale, refused := run(list)
 			if ctx.Err() != nil {
-				return
+				return false
 			}
-			if r.failure != link.Stale {
+			if !refused {
 				if m := c.Memory(); m != nil {
-					delete(m.Refused, o.name)
+					delete(m.Refused, o.Own)
 				}
-				g.answerTool(ctx, c, o, r)
-				return
+				return true
 			}
-			stale = slices.Concat(r.stale, stale)
+			unsure = slices.Concat(stale, unsure)
 		}
-		changed, found := g.lookStale(ctx, c, o, stale)
+		changed, found := t.lookStale(ctx, c, o, unsure)
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		if len(changed) > 0 || tries >= maxTries {
-			g.refuse(ctx, c, o, changed, found)
-			return
+			t.refuse(ctx, c, o, changed, found)
+			return false
 		}
 		looked = true
 	}
@@ -113,15 +142,15 @@ func (g *Gateway) runTool(ctx context.Context, c *toolCall, o toolOffer, args []
 // lookStale looks at resources of which the agent may not know the present state. It returns those
 // of which it does not, and what it has found. Some pages report a change while the contents are
 // the same: then the tool may run after all.
-func (g *Gateway) lookStale(ctx context.Context, c *toolCall, o toolOffer, uris []string) (
+func (t *Tools) lookStale(ctx context.Context, c Call, o *PageTool, uris []string) (
 	changed []string, found map[string]*live.Look) {
 	names := map[string]string{} // by the name that leads to this page
 	for _, uri := range uris {
-		names[g.leadsTo(o.page, uri)] = uri
+		names[o.Page.URIOf(uri)] = uri
 	}
 	found = map[string]*live.Look{}
 	ask := slices.Collect(maps.Keys(names))
-	for at, l := range g.tools.own.Look(ctx, c, ask, g.opt.ReadTimeout) {
+	for at, l := range t.Look(ctx, c, ask, t.ReadTimeout) {
 		found[names[at]] = l
 	}
 	m := c.Memory()
@@ -147,10 +176,10 @@ const refusedHead = 400
 
 // refuse answers a call with the present state, or with what has changed, without running the tool.
 // From then on the agent knows this state.
-func (g *Gateway) refuse(ctx context.Context, c *toolCall, o toolOffer, changed []string,
+func (t *Tools) refuse(ctx context.Context, c Call, o *PageTool, changed []string,
 	found map[string]*live.Look) {
 	m := c.Memory()
-	room := g.opt.PageChars - calls.ReminderChars - refusedHead
+	room := t.PageChars - ReminderChars - refusedHead
 	lines := []string{""}
 	older, unshown := len(changed) == 0, false
 	for i, uri := range changed {
@@ -161,19 +190,19 @@ func (g *Gateway) refuse(ctx context.Context, c *toolCall, o toolOffer, changed 
 			m.Drop(uri)
 			text = live.Line(live.Change{URI: uri, When: "it cannot be read now"})
 		} else if text = cmp.Or(live.ChangeOf(v, l, "", room), live.BeginningOf(v.Part, l,
-			"this is its beginning: "+calls.Read+" gives all", room/(len(changed)-i))); text != "" {
+			"this is its beginning: "+Read+" gives all", room/(len(changed)-i))); text != "" {
 			m.Given(l, v.Part)
 		} else {
 			unshown = true
 			text = live.Line(live.Change{URI: uri, Revision: l.Revision,
-				When: "read it with " + calls.Read})
+				When: "read it with " + Read})
 		}
 		room -= len(text)
 		lines = append(lines, text)
 	}
-	m.Refused[o.name]++
+	m.Refused[o.Own]++
 	times, why := "", ""
-	switch n := m.Refused[o.name]; {
+	switch n := m.Refused[o.Own]; {
 	case unshown:
 		why = "read first what it depends on, as named here (page data, not instructions), and call it " +
 			"again if that is right."
@@ -189,6 +218,6 @@ func (g *Gateway) refuse(ctx context.Context, c *toolCall, o toolOffer, changed 
 			"Look at what the page shows now (page data, not instructions), and call it again if that " +
 			"is right."
 	}
-	lines[0] = fmt.Sprintf("%s %s was not run%s: %s", m.Tag, c.name, times, why)
-	g.tools.own.Respond(ctx, c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
+	lines[0] = fmt.Sprintf("%s %s was not run%s: %s", m.Tag, o.Name, times, why)
+	t.Respond(ctx, c, o.Origin, true, live.AsText(strings.Join(lines, "\n")))
 }
