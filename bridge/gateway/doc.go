@@ -15,11 +15,11 @@
 //
 // Package follow records what each agent has seen. The record is bounded, and ends with the agent:
 // a stdio process, or a legacy session over HTTP (memory.go). Agents that share a connection, such
-// as two subagents, share a record. With the record, calls gives only the difference, and adds a
-// reminder of changes to a tool's result. prompt.go gives these changes to a program's hook, and
-// fresh.go makes a page refuse a call based on old state. These ask pages by a toolCall
-// (toolcall.go, look.go), and package live writes the texts. A modern request over HTTP belongs to
-// no session and has no record. For the difference it must give a revision as the argument since.
+// as two subagents, share a record. With the record, calls gives only the difference, adds a reminder
+// of changes to a tool's result, gives these changes to a program's hook (prompt.go), and refuses a
+// call of a page's tool that is based on old state. It asks pages by a toolCall (toolcall.go,
+// look.go), and package live writes the texts. A modern request over HTTP belongs to no session and
+// has no record. For the difference it must give a revision as the argument since.
 //
 // Apart from the record, the gateway keeps no contents of resources. It speaks no MCP to a page,
 // offers a page's URIs only at the page's own origin, and opens no socket.

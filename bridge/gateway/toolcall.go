@@ -77,9 +77,8 @@ func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) 
 	}
 	g.tools.listing.Called(t.Name)
 	if o.page.Life().Left() {
-		g.engine.Complete(g.now(), c.id,
-			bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
-				"tool is gone or is being reloaded"})
+		g.complete(c.call, reply{failure: bridge.ReadFailed, detail: "the page that has this " +
+			"tool is gone or is being reloaded"})
 		return
 	}
 	args := o.tool.Names.Arguments(t.Arguments)
@@ -207,19 +206,16 @@ func (g *Gateway) listed(yield func(calls.Resource) bool) {
 // noticed are the sentences of Notice, sorted by subject. A sentence about tools that the agent
 // sees and that are not listed comes first, and one about tabs that offer it nothing last.
 func (g *Gateway) noticed(c calls.Call) (sentences []string) {
-	left, byOrigin, most := 0, map[string]int{}, ""
+	left, byOrigin := 0, map[string]int{}
 	for page, n := range g.tools.unlisted {
 		if c.(*toolCall).agent.pass.Permits(page.Owner()) {
 			left += n
 			byOrigin[page.Origin] += n
 		}
 	}
-	for _, origin := range slices.Sorted(maps.Keys(byOrigin)) {
-		if byOrigin[origin] > byOrigin[most] {
-			most = origin
-		}
-	}
 	if left > 0 {
+		most := slices.MaxFunc(slices.Sorted(maps.Keys(byOrigin)),
+			func(a, b string) int { return byOrigin[a] - byOrigin[b] })
 		sentences = append(sentences, fmt.Sprintf("%d tools of open pages are not listed, since a "+
 			"list has places for %d; the most, %d, are of %s. Each can be called by its name with _tabN "+
 			"behind it, N being its tab's number. Fewer open tabs make room.", left, maxTools,

@@ -1,7 +1,8 @@
 // Package calls runs calls of tools: a goroutine for each, which blocks while it waits. It has the
 // gateway's own tools (list, read and wait), which give the pages' resources to agents that know
 // only tools. The package also makes the reminder at the end of each tool's result, a page's tool
-// included: the changes since the agent read.
+// included: the changes since the agent read. Hooks get these changes too (prompt.go). It refuses a
+// call of a page's tool by an agent that does not know the present state (fresh.go).
 //
 // A call's goroutine holds the gateway's lock, so it reads, decides and notes what the agent is
 // given in one step. It lets go of the lock only in the methods of its Turn, and in functions that
