@@ -144,6 +144,15 @@ func (t Text) Notification(method string) Text {
 	return t.Raw(`{"jsonrpc":"2.0","method":"`).Raw(method).Raw(`","params":`)
 }
 
+// An Error is a JSON-RPC error object.
+type Error struct {
+	Code    int
+	Message string
+	Data    Text // JSON, or nil for none
+}
+
+func (e *Error) Error() string { return e.Message }
+
 // Failure appends a whole error answer. An absent id is left out, as in MCP's schema.
 func (t Text) Failure(id Value, e *Error) Text {
 	t = t.Raw(`{"jsonrpc":"2.0",`)

@@ -43,7 +43,3 @@ func (w *Walk) End() error {
 // take: an escaped surrogate, which may lack its other half, an unescaped line separator in a
 // string, or a number that may be beyond a double.
 func (w *Walk) Odd() bool { return w.s.odd }
-
-// BreaksLines reports whether some readers, such as Python's splitlines, take a character for the
-// end of a line that JSON allows unescaped in a string: NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR.
-func BreaksLines(r rune) bool { return r == 0x85 || r == 0x2028 || r == 0x2029 }

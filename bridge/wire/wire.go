@@ -80,12 +80,3 @@ const (
 	NotFoundLegacy     = -32002 // legacy era only; the modern era forbids it and uses InvalidParams
 	UnsupportedVersion = -32022 // modern era only
 )
-
-// An Error is a JSON-RPC error object.
-type Error struct {
-	Code    int
-	Message string
-	Data    Text // JSON, or nil for none
-}
-
-func (e *Error) Error() string { return e.Message }
