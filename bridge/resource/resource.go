@@ -46,26 +46,3 @@ func (r *Resource) listsAs(o *Resource) bool {
 
 // MaxInterval bounds Resource.MinInterval: a day, in milliseconds.
 const MaxInterval = 24 * 60 * 60 * 1000
-
-// A Reason is a kind of fault.
-type Reason string
-
-// The reasons. Agents see their texts in the data of an error.
-const (
-	Invalid   Reason = "invalid_resource" // a member is missing or wrong
-	BadURI    Reason = "invalid_uri"      // it does not parse, or has credentials or a fragment
-	Foreign   Reason = "foreign_origin"   // not at the host's origin
-	Duplicate Reason = "duplicate_uri"
-	Full      Reason = "resource_limit"
-	Unknown   Reason = "not_found"
-	BadParams Reason = "invalid_params" // the schema refuses a URI's parameters
-	BadCursor Reason = "invalid_cursor"
-)
-
-// An Error is a refusal by this package.
-type Error struct {
-	Reason  Reason
-	Message string
-}
-
-func (e *Error) Error() string { return e.Message }

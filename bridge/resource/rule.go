@@ -116,3 +116,12 @@ func isSchemeByte(c byte, first bool) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
 		!first && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.')
 }
+
+func indexByte(s string, c byte) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] == c {
+			return i
+		}
+	}
+	return -1
+}

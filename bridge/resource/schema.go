@@ -47,9 +47,6 @@ type Param struct {
 	List   bool
 }
 
-// A pair is one parameter of a URI, decoded.
-type pair struct{ name, value string }
-
 // params types and checks a URI's parameters, or fails with reason BadParams. A nil schema takes
 // every pair as a string.
 func (s *Schema) params(pairs []pair) ([]Param, error) {

@@ -14,6 +14,9 @@ type part struct {
 	variable bool
 }
 
+// A pair is one parameter of a URI, decoded.
+type pair struct{ name, value string }
+
 // parseTemplate parses a URI template with the expressions {var} and, once and last, {?a,b}.
 func parseTemplate(uri string) (t template, err error) {
 	bad := func(why string) (template, error) {
@@ -253,13 +256,4 @@ func isVarName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-func indexByte(s string, c byte) int {
-	for i := 0; i < len(s); i++ {
-		if s[i] == c {
-			return i
-		}
-	}
-	return -1
 }
