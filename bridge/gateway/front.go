@@ -177,8 +177,8 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		shown.More = max(0, len(shown.Resources)-maxFrontURIs)
 		shown.Resources = shown.Resources[:len(shown.Resources)-shown.More]
 	}
-	return []byte(live.Line([]any{map[string]any{"uri": door.FrontURI, "mimeType": frontResource.MIMEType,
-		"text": live.Line(shown)}}))
+	return []byte(live.Line([]any{map[string]any{"uri": door.FrontURI,
+		"mimeType": frontResource.MIMEType, "text": live.Line(shown)}}))
 }
 
 // listedURIs returns the listed URIs of a page's resources that an agent sees, sorted.

@@ -8,15 +8,9 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
-	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
-)
-
-type (
-	pass  = door.Pass[*Page]
-	route = door.Route[*Page]
 )
 
 // host is the Gateway as the engine sees it. Its methods run with the lock held.

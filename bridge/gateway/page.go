@@ -13,6 +13,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
@@ -54,6 +55,11 @@ type Page struct {
 	follows   *follow.Page // the subscriptions at the page
 	document  string       // its name in cursors of events; "" until it is needed
 }
+
+type (
+	pass  = door.Pass[*Page]
+	route = door.Route[*Page]
+)
 
 // A Sharer stands between the transport of a page and the gateway, so that the page has other cores
 // too.

@@ -215,7 +215,7 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	want := func(o *toolOffer, name, place string, tabbed bool) {
 		o.show(name, place)
 		wanted = append(wanted, o)
-		entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.Order,
+		entries = append(entries, tools.Entry{Name: name, Origin: o.page.Origin, Page: o.page.Order,
 			Tabbed: tabbed, Bytes: len(o.shown.text)})
 	}
 	rank := func(p *Page) []int {
@@ -281,8 +281,6 @@ func truth(b bool) int {
 	}
 	return 0
 }
-
-func (o *toolOffer) origin() string { return o.page.Origin }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil
 // if no page has it.
