@@ -82,13 +82,14 @@ var packages = []row{
 	{"bridge/internal/wsconn", native, "bridge/internal/quota", "github.com/coder/websocket"},
 	{"bridge/internal/...", native, "", ""},
 	{"bridge/assets", native, "", ""},
-	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
 	{"bridge/gateway/skills", native, "bridge", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
 	{"bridge/gateway/catalog", native, "bridge bridge/gateway/live bridge/internal/taburi", ""},
 	{"bridge/gateway/follow", native, "bridge/coalesce bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
+	{"bridge/gateway/events", native, "bridge bridge/wire bridge/gateway/catalog bridge/gateway/door " +
+		"bridge/gateway/follow bridge/internal/quota bridge/internal/taburi bridge/weborigin", ""},
 	{"bridge/gateway/calls", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
 		"bridge/gateway/follow bridge/weborigin bridge/internal/taburi", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/desktop/browser", native, "bridge/internal/peer bridge/internal/secret", ""},
@@ -106,7 +107,7 @@ var packages = []row{
 	{"bridge/pages/socket", native, "bridge/link bridge/gateway bridge/weborigin " +
 		"bridge/internal/...", "github.com/coder/websocket"},
 	{"bridge/pages/extension", native, "bridge/internal/...", "github.com/coder/websocket"},
-	{"bridge/agents", native, "bridge bridge/gateway bridge/internal/quota",
+	{"bridge/agents", native, "bridge bridge/gateway bridge/gateway/events bridge/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/access", native, "bridge/weborigin bridge/internal/bearer bridge/internal/peer " +
 		"bridge/internal/proof bridge/internal/secret", ""},
@@ -121,7 +122,7 @@ var packages = []row{
 		"bridge/weborigin bridge/internal/...", "github.com/coder/websocket"},
 	// Beyond one machine: only the bus imports NATS, and nothing that the desktop's serve links imports the fleet.
 	{"bridge/node/bus", native, "bridge/internal/retry bridge/weborigin", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
-	{"bridge/node/webhook", native, "bridge bridge/gateway bridge/gateway/events bridge/node/bus " +
+	{"bridge/node/webhook", native, "bridge bridge/gateway/events bridge/node/bus " +
 		"bridge/internal/quota bridge/internal/retry",
 		"code.dny.dev/ssrf golang.org/x/net golang.org/x/time"},
 	{"bridge/node", native, "bridge bridge/link bridge/wire bridge/gateway bridge/node/bus " +

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -104,7 +104,7 @@ func TestEventStreamWhoseTokenEnds(t *testing.T) {
 
 func TestWebhooksOfARequest(t *testing.T) {
 	asked := 0
-	s := serveHTTP(t, HTTPOptions{Webhooks: func(r *http.Request) gateway.Webhooks {
+	s := serveHTTP(t, HTTPOptions{Webhooks: func(r *http.Request) events.Webhooks {
 		asked++
 		return nil
 	}})

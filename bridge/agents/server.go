@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
 )
 
 // HTTPOptions configure HTTP.
@@ -24,7 +25,7 @@ type HTTPOptions struct {
 	Agent gateway.AgentOptions
 	// Webhooks returns the gateway.AgentOptions.Webhooks of the agent that sends a request. Default
 	// none.
-	Webhooks func(*http.Request) gateway.Webhooks
+	Webhooks func(*http.Request) events.Webhooks
 	// Streams is called with each request whose answer is a stream until the client goes, before it
 	// begins. May be nil.
 	Streams func(*http.Request)

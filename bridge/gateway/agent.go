@@ -12,6 +12,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/internal/mcpconn"
@@ -45,7 +46,7 @@ type Agent struct {
 	// memory records the content that the agent has seen. It is nil for a session of one request,
 	// and for the command line.
 	memory   *follow.Memory
-	webhooks Webhooks
+	webhooks events.Webhooks
 }
 
 const (
@@ -133,7 +134,7 @@ type AgentOptions struct {
 	Front bool
 	// Webhooks deliver events to the agent's principal. Default none: the agent can only poll and
 	// stream.
-	Webhooks Webhooks
+	Webhooks events.Webhooks
 	// About is the subject of the notice for this agent's people (Agent.Notice). Default none.
 	About string
 	// Handover is the result of Agent.Handover for this session at an earlier gateway; nil for
@@ -250,6 +251,22 @@ func (a *Agent) Settled() bool {
 
 func (a *Agent) settled() bool { return !a.g.engine.Waits(a.id) && a.out.Size() == 0 }
 
+// SetWebhooks replaces AgentOptions.Webhooks.
+func (a *Agent) SetWebhooks(w events.Webhooks) {
+	defer a.g.lock()()
+	a.webhooks = w
+}
+
+// EndStreams ends the agent's streams of events, each with this reason.
+func (a *Agent) EndStreams(why *bridge.EventError) {
+	defer a.g.lock()()
+	for id, c := range maps.Clone(a.g.calls) {
+		if c.events != nil && c.agent == a {
+			a.g.engine.Terminate(a.g.now(), id, why)
+		}
+	}
+}
+
 // Done is closed when the session has ended. The agent may still have messages to read then.
 func (a *Agent) Done() <-chan struct{} { return a.done }
 
@@ -294,6 +311,16 @@ func (a *Agent) close(reason string, drop bool) {
 		close(a.dropped)
 	}
 	a.out.Close(drop)
+}
+
+// forget ends an agent's memory.
+func (g *Gateway) forget(a *Agent) {
+	if a.memory == nil {
+		return
+	}
+	a.memory.End()
+	a.memory = nil
+	g.remembering--
 }
 
 // fullest returns a client's session with the most unread bytes. If of is nil, the client with the

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -141,6 +143,23 @@ func (s *source) Time() coalesce.Time { return (*Gateway)(s).now() }
 
 // Changed makes the calls that wait for a change look again.
 func (s *source) Changed() { s.tools.own.Changed() }
+
+// eventState is events.Options.State.
+func (g *Gateway) eventState(uri string) (s events.State) {
+	r := g.catalog.EntryOf(uri)
+	if r == nil || r.Page.Life().Left() {
+		return s
+	}
+	p := pageOf(r.Page)
+	count, ok := p.follows.Count(r.Own(uri), r.Own(r.Resource.URI))
+	if !ok {
+		return s
+	}
+	if p.document == "" {
+		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.Order)))
+	}
+	return events.State{Document: p.document, Count: count, At: g.opt.wallClock()}
+}
 
 // ticker is the Gateway as its driver sees it, and the lock of the calls' goroutines.
 type ticker Gateway

@@ -14,7 +14,7 @@
 // What a page shows, which its user offers, comes from a Page of its own (shown.go).
 //
 // Package follow records what each agent has seen. The record is bounded, and ends with the agent:
-// a stdio process, or a legacy session over HTTP (memory.go). Agents that share a connection, such
+// a stdio process, or a legacy session over HTTP (agent.go). Agents that share a connection, such
 // as two subagents, share a record. With the record, calls gives only the difference, adds a reminder
 // of changes to a tool's result, gives these changes to a program's hook (prompt.go), and refuses a
 // call of a page's tool that is based on old state. It asks pages by a toolCall (toolcall.go,

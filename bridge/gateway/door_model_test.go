@@ -513,7 +513,7 @@ func TestDoorAgainstAModel(t *testing.T) {
 			counts: map[string]int{}}
 		w.g = New(Options{Grace: time.Second, AllowPages: nil})
 		defer w.g.Close()
-		w.g.events.began = time.Time{}
+		w.g.events.Began = time.Time{}
 		tooLittle := func() bool { return w.counts["of pages"] < steps/10 || w.counts["asked"] < steps/50 }
 		taken := 0
 		// A run in which agents come to ask for little by chance goes on: one of 50 asked 22 times in 1,500 steps.

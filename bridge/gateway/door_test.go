@@ -118,8 +118,8 @@ func TestEventsOfOneProfile(t *testing.T) {
 func TestVisitsOfOneProfile(t *testing.T) {
 	for name, arguments := range map[string]string{"the origin": `{"origin":"` + app + `"}`, "all": `{}`} {
 		t.Run(name, func(t *testing.T) {
-			g := newGateway(t, Options{Grace: time.Millisecond, closedAfter: time.Millisecond})
-			g.events.began = time.Time{}
+			g := newGateway(t, Options{Grace: time.Millisecond})
+			g.events.Began, g.events.ClosedAfter = time.Time{}, time.Millisecond
 			a := openEventAgent(t, g, AgentOptions{Only: []string{app, ProfilePrefix + "Work"}})
 			opened, _ := a.stream(events.Opened, arguments, "")
 			closed, cursor := a.stream(events.Closed, arguments, "")

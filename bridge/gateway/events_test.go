@@ -12,6 +12,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/calls"
+	"github.com/pagewire/pagewire/bridge/gateway/catalog"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -344,7 +345,7 @@ func TestEventsOfWhatComes(t *testing.T) {
 // An agent gets only the events of resources that it may list and read. No answer shows that there are others.
 func TestEventsWithinTheScope(t *testing.T) {
 	g := newGateway(t, Options{Deny: []string{"https://bank.example"}})
-	g.events.began = time.Time{} // so that pages that come now count as new
+	g.events.Began = time.Time{} // so that pages that come now count as new
 	a := openEventAgent(t, g, AgentOptions{Deny: []string{"https://secret.example"}})
 	all, _ := a.stream(events.Updated, `{}`, "")
 	opened, _ := a.stream(events.Opened, `{}`, "")
@@ -379,10 +380,11 @@ func TestEventsWithinTheScope(t *testing.T) {
 
 // A page is opened once and closed once, even with a reload, a frame or a navigation within its origin in between.
 func TestPageEvents(t *testing.T) {
-	g := newGateway(t, Options{Grace: time.Millisecond, closedAfter: 100 * time.Millisecond})
+	g := newGateway(t, Options{Grace: time.Millisecond})
+	g.events.ClosedAfter = 100 * time.Millisecond
 	a := openEventAgent(t, g, AgentOptions{})
 	openPage(t, g, tabInfo("before"), map[string]string{app + "/x": "1"}) // it counts as there before the gateway began
-	g.events.began = time.Time{}
+	g.events.Began = time.Time{}
 	opened, _ := a.stream(events.Opened, `{}`, "")
 	closed, cursor := a.stream(events.Closed, `{"origin":"`+app+`"}`, "")
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/x": "1"})
@@ -465,10 +467,10 @@ func TestEventLimits(t *testing.T) {
 	for range 1000 {
 		refusedWith(t, a.ask("events/stream", `"name":"page.opened"`), -32025, "64")
 	}
-	for i := range maxLeases/2 - 1 {
+	for i := range events.MaxLeases/2 - 1 {
 		a.poll(events.Opened, fmt.Sprintf(`{"origin":"https://%d.example"}`, i), "", "")
 	}
-	refusedWith(t, a.ask("events/poll", `"name":"page.closed"`), -32025, fmt.Sprint(maxLeases))
+	refusedWith(t, a.ask("events/poll", `"name":"page.closed"`), -32025, fmt.Sprint(events.MaxLeases))
 
 	b := openEventAgent(t, g, AgentOptions{}) // it has a share, too
 	b.poll(events.Closed, `{}`, "", "")
@@ -502,8 +504,8 @@ func TestFollowEvents(t *testing.T) {
 		t.Fatal(refused)
 	}
 	wake := make(chan struct{}, 1)
-	follow := func(cursor string) *Following {
-		f, refused := g.FollowEvents(sub, FollowOptions{Cursor: cursor, MaxAge: -1, Wake: func() {
+	follow := func(cursor string) *events.Following {
+		f, refused := g.FollowEvents(sub, events.FollowOptions{Cursor: cursor, MaxAge: -1, Wake: func() {
 			select {
 			case wake <- struct{}{}:
 			default:
@@ -514,7 +516,7 @@ func TestFollowEvents(t *testing.T) {
 		}
 		return f
 	}
-	next := func(f *Following) (n events.Note) {
+	next := func(f *events.Following) (n events.Note) {
 		testkit.Eventually(t, "there is a note", func() (ok bool) { n, ok = f.Next(); return ok })
 		return n
 	}
@@ -547,15 +549,15 @@ func TestFollowEvents(t *testing.T) {
 		t.Errorf("what changed while nobody followed is %+v", m)
 	}
 	other, _ := events.Parse(events.Opened, []byte(`{}`))
-	for range maxFollowings - 1 {
-		if _, refused := g.FollowEvents(other, FollowOptions{MaxAge: -1}); refused != nil {
+	for range events.MaxFollowings - 1 {
+		if _, refused := g.FollowEvents(other, events.FollowOptions{MaxAge: -1}); refused != nil {
 			t.Fatal(refused)
 		}
 	}
-	if _, refused := g.FollowEvents(other, FollowOptions{}); refused == nil || refused.Kind != bridge.EventExhausted {
+	if _, refused := g.FollowEvents(other, events.FollowOptions{}); refused == nil || refused.Kind != bridge.EventExhausted {
 		t.Errorf("above the limit: %v", refused)
 	}
-	if _, refused := g.FollowEvents(sub, FollowOptions{Cursor: "nonsense"}); refused == nil ||
+	if _, refused := g.FollowEvents(sub, events.FollowOptions{Cursor: "nonsense"}); refused == nil ||
 		refused.Kind != bridge.EventInvalid {
 		t.Errorf("a cursor that is none: %v", refused)
 	}
@@ -572,7 +574,7 @@ func TestResourcesOfAllSubscriptions(t *testing.T) {
 		openPage(t, g, tabInfo(fmt.Sprint("t", i)), state)
 		sub, _ := events.Parse(events.Updated, []byte(fmt.Sprintf(`{"uriPrefix":"%s/%d/"}`, app, i)))
 		woken := make(chan bool, 1)
-		f, refused := g.FollowEvents(sub, FollowOptions{MaxAge: -1, Wake: func() {
+		f, refused := g.FollowEvents(sub, events.FollowOptions{MaxAge: -1, Wake: func() {
 			select {
 			case woken <- true:
 			default:
@@ -591,18 +593,18 @@ func TestResourcesOfAllSubscriptions(t *testing.T) {
 	}
 }
 
-// At most maxVisits pages have page.opened and page.closed. The log says once that further pages have none.
+// At most events.MaxVisits pages have page.opened and page.closed. The log says once that further pages have none.
 func TestVisitLimit(t *testing.T) {
 	log := testkit.LogOf(t, "the gateway")
 	g := newGateway(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	g.events.began = time.Time{}
-	a := openEventAgent(t, g, AgentOptions{})
-	opened, _ := a.stream(events.Opened, `{}`, "")
+	g.events.Began = time.Time{}
 	g.mu.Lock()
-	for i := range maxVisits - 1 {
-		g.events.visits[visitKey{fmt.Sprint(i), app}] = &visit{}
+	for i := range events.MaxVisits - 1 {
+		g.events.Came(&catalog.Page{PageInfo: PageInfo{Origin: app}, InTab: &catalog.Tab{Key: fmt.Sprint(i)}}, "")
 	}
 	g.mu.Unlock()
+	a := openEventAgent(t, g, AgentOptions{})
+	opened, _ := a.stream(events.Opened, `{}`, "")
 	for _, name := range []string{"last", "above", "further"} {
 		openPage(t, g, tabInfo(name), map[string]string{app + "/x": "1"})
 	}
@@ -612,21 +614,21 @@ func TestVisitLimit(t *testing.T) {
 	}
 }
 
-type testWebhooks struct{ asked chan WebhookRequest }
+type testWebhooks struct{ asked chan events.WebhookRequest }
 
-func (w testWebhooks) Subscribe(_ context.Context, r WebhookRequest) ([]byte, *bridge.EventError) {
+func (w testWebhooks) Subscribe(_ context.Context, r events.WebhookRequest) ([]byte, *bridge.EventError) {
 	w.asked <- r
 	return []byte(`{"id":"sub_1","refreshBefore":null}`), nil
 }
 
-func (w testWebhooks) Unsubscribe(ctx context.Context, _ WebhookRequest) ([]byte, *bridge.EventError) {
+func (w testWebhooks) Unsubscribe(ctx context.Context, _ events.WebhookRequest) ([]byte, *bridge.EventError) {
 	return nil, &bridge.EventError{Kind: bridge.EventNotFound, Message: "no", Data: bridge.Text(`{"kind":"subscription"}`)}
 }
 
 // An agent with a principal asks for webhooks. A request that is wrong apart from its delivery does not reach Webhooks.
 func TestWebhookRequests(t *testing.T) {
 	g := newGateway(t, Options{})
-	w := testWebhooks{make(chan WebhookRequest, 1)}
+	w := testWebhooks{make(chan events.WebhookRequest, 1)}
 	a := openEventAgent(t, g, AgentOptions{Webhooks: w})
 	delivery := `,"delivery":{"mode":"webhook","url":"https://r.test/cb","secret":"whsec_x"}`
 	a.post("events/list", "")
@@ -637,7 +639,7 @@ func TestWebhookRequests(t *testing.T) {
 		t.Errorf("answered %+v", m.Error)
 	}
 	got := <-w.asked
-	want := WebhookRequest{Subscription: events.Subscription{Name: "page.opened", Arguments: "{}"}, Mode: "webhook",
+	want := events.WebhookRequest{Subscription: events.Subscription{Name: "page.opened", Arguments: "{}"}, Mode: "webhook",
 		URL: "https://r.test/cb", Secret: "whsec_x", MaxAge: 5 * time.Millisecond, TTL: time.Hour}
 	if got != want {
 		t.Errorf("asked for %+v", got)

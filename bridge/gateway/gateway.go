@@ -80,10 +80,9 @@ type Options struct {
 	progressEvery time.Duration
 	// wallClock gives the time for revisions, and measures the work on pages' frames. Default
 	// time.Now.
-	wallClock   func() time.Time
-	resources   int           // of all pages. Default 200,000
-	closedAfter time.Duration // closedAfter, except in tests
-	awaitTime   time.Duration // how long requests wait for a look. Default 2 s
+	wallClock func() time.Time
+	resources int           // of all pages. Default 200,000
+	awaitTime time.Duration // how long requests wait for a look. Default 2 s
 }
 
 // Reminders choose what a tool's result says of changes since the agent looked.
@@ -132,12 +131,12 @@ type Gateway struct {
 	// agents' URIs that were asked for in vain, oldest first, for Options.Found
 	missed        []string
 	tools         agentTools
-	places        quota.Places      // of work apart, and of polls
+	places        quota.Places      // of work apart
 	notices       map[string]string // sentences, by subject
 	looks         map[*byte]bool    // under way; true while requests wait
 	counts        counts
 	handedOver    handedOver
-	events        eventSources
+	events        *events.Sources
 	conversations map[string]*conversation // by the names that hooks give
 }
 
@@ -148,8 +147,7 @@ func New(o Options) *Gateway {
 	o.resources = cmp.Or(o.resources, 200_000)
 	o.OriginBytes, o.AllBytes = cmp.Or(o.OriginBytes, 16<<20), cmp.Or(o.AllBytes, 64<<20)
 	o.Reminders, o.PageChars = cmp.Or(o.Reminders, RemindersInline), cmp.Or(o.PageChars, 8000)
-	o.progressEvery, o.closedAfter = cmp.Or(o.progressEvery, 5*time.Second),
-		cmp.Or(o.closedAfter, closedAfter)
+	o.progressEvery = cmp.Or(o.progressEvery, 5*time.Second)
 	o.awaitTime = cmp.Or(o.awaitTime, 2*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.wallClock == nil {
@@ -169,7 +167,6 @@ func New(o Options) *Gateway {
 	g.shows = shows{always: g.door.Pass(door.Scope{Shown: o.Shown, Opened: o.Opened}),
 		tabs: map[string]PageInfo{}, changed: map[*func()]bool{}, counted: map[*counted]bool{}}
 	g.catalog = catalog.New((*routes)(g))
-	g.events.init(o.wallClock())
 	g.books = follow.New((*source)(g))
 	g.tools.init(g)
 	g.engine = bridge.New(bridge.Options{
@@ -191,6 +188,8 @@ func New(o Options) *Gateway {
 		},
 	}, (*host)(g))
 	g.mu = driver.New((*ticker)(g), g.leave)
+	g.events = events.NewSources(events.Options{Locked: g.locked, Catalog: g.catalog,
+		Books: g.books, Find: g.engine.Find, State: g.eventState, Now: o.wallClock, Log: o.Log})
 	defer g.lock()()
 	g.retool()
 	return g
@@ -224,9 +223,7 @@ func (g *Gateway) close() {
 	g.handover() // before its pages go
 	g.closed = true
 	g.mu.End()
-	for f := range g.events.all {
-		f.close()
-	}
+	g.events.Close()
 	g.books.Clear()
 	for _, a := range g.agents {
 		a.close("the gateway goes away", false)
@@ -272,6 +269,14 @@ func (g *Gateway) leave() (then func()) {
 		return func() { g.dispatch(list) }
 	}
 	return nil
+}
+
+// FollowEvents follows a subscription that sees all pages. It fails for an invalid cursor, above
+// 12,000 subscriptions, and after Close.
+func (g *Gateway) FollowEvents(s events.Subscription, o events.FollowOptions) (
+	*events.Following, *bridge.EventError) {
+	defer g.lock()()
+	return g.events.Follow(s, o, g.all)
 }
 
 // Admits reports whether pages of an origin are served.

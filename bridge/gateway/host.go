@@ -8,6 +8,8 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/catalog"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
@@ -39,8 +41,8 @@ type call struct {
 	parts    []gate.Part
 	seen     *live.Look
 
-	events *Following // of a stream of events
-	agent  *Agent     // of a tool call or a request for events, unless it has gone
+	events *events.Following // of a stream of events
+	agent  *Agent            // of a tool call or a request for events, unless it has gone
 }
 
 // owner is whose the call's answer is: a port that does not see it gets none.
@@ -83,6 +85,33 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	c.began = time.Now()
 	g.trackRead(c, r.URI)
 	g.readAt(c, e, r)
+}
+
+// trackRead is called before a page is asked for a resources/read, because contents from it count
+// as seen too.
+func (g *Gateway) trackRead(c *call, uri string) {
+	c.uri = uri
+	if g.remembering == 0 {
+		return
+	}
+	g.books.Track([]string{uri}, func(map[string]string) {})
+	c.revision = g.books.Revision(uri)
+}
+
+// recordGiven records contents that are sent to an agent.
+func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
+	c := g.calls[m.Call]
+	if a.memory == nil || c == nil || c.uri == "" || m.Contents == nil {
+		return
+	}
+	if c.seen == nil { // the first of the agents that share the read
+		c.seen = live.NewLook(c.uri, m.Contents, c.parts)
+		c.seen.Epoch, c.seen.Count = c.epoch, c.count
+		c.seen.Revision = g.books.Found(c.uri, c.revision, c.seen.Hash)
+	}
+	if c.seen.Why == "" {
+		a.memory.Given(c.seen, "")
+	}
 }
 
 // parked is a read that waits for the successor of its page.
@@ -180,6 +209,38 @@ func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 		t.Arguments = slices.Clone(t.Arguments)
 		c.start(func(ctx context.Context) { g.callTool(ctx, c, t) })
 	}
+}
+
+// Events answers a request of an agent.
+func (h *host) Events(id bridge.CallID, r bridge.EventRequest) {
+	g := (*Gateway)(h)
+	a := g.agents[r.Port]
+	c := &call{id: id, agent: a}
+	g.calls[id] = c
+	if a == nil {
+		return
+	}
+	g.events.Run(events.Call{Pass: a.pass, Party: a.client.name, Webhooks: a.webhooks,
+		Wake:   func() { g.engine.Wake(g.now(), id) },
+		Memory: func() *follow.Memory { return a.memory },
+		Accept: func(end func(), stream *events.Following) { c.cancel, c.events = end, stream },
+		Answer: func(result []byte, refused *bridge.EventError) {
+			g.engine.Complete(g.now(), id, bridge.Result{Contents: result, Refused: refused})
+		}}, r)
+}
+
+func (h *host) NextEvent(id bridge.CallID) (n bridge.EventNote, ok bool) {
+	if c := h.calls[id]; c != nil && c.events != nil {
+		return c.events.Take()
+	}
+	return n, false
+}
+
+func (h *host) EventCursor(id bridge.CallID) string {
+	if c := h.calls[id]; c != nil && c.events != nil {
+		return c.events.At()
+	}
+	return ""
 }
 
 func (g *Gateway) complete(c *call, r reply) {

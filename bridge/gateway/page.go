@@ -304,7 +304,7 @@ func (p *Page) arrive() {
 		keys = append(keys, w.info.Tab)
 	}
 	p.g.catalog.Arrive(&p.Page, keys)
-	p.g.visited(p)
+	p.g.events.Came(&p.Page, p.epoch)
 	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.InTab.Number, "origin", p.Origin,
 		"url", p.URL, "transport", p.Transport)
 }
@@ -352,7 +352,7 @@ func (g *Gateway) expire(p *Page) {
 // remove takes a page that is gone out of the catalog.
 func (g *Gateway) remove(p *Page) {
 	p.cancel()
-	g.left(p)
+	g.events.Left(&p.Page, p.epoch)
 	g.frontLeft(p)
 	if p.link != nil {
 		p.link.count()

@@ -22,9 +22,21 @@ func (r *routes) Added(e *catalog.Entry) error {
 		return err
 	}
 	g.followKey(key, e, false)
-	g.eventOffered(key, &e.Resource)
+	g.offered(key, &e.Resource)
 	g.front.noteRoute(e)
 	return nil
+}
+
+// offered tells the followers of a new resource, whose page may have come back. Subscriptions that
+// want it follow it.
+func (g *Gateway) offered(key string, r *bridge.Resource) {
+	if g.events.Len() == 0 {
+		return
+	}
+	for _, uri := range g.watchedOf(key, r) {
+		g.books.Tell(uri)
+	}
+	g.events.Wished(key, r)
 }
 
 func (r *routes) Changed(before, now *catalog.Entry) {
@@ -33,13 +45,13 @@ func (r *routes) Changed(before, now *catalog.Entry) {
 	g.front.noteRoute(now)
 	g.engine.Replace(g.now(), now.Resource)
 	if before.Resource.Unlisted {
-		g.eventOffered(key, &now.Resource)
+		g.offered(key, &now.Resource)
 	}
 	if before.Page == now.Page && before.Owner == now.Owner {
 		return
 	}
 	g.engine.Seal(key) // a read under way is of the page before, which later readers may not see
-	g.eventWished(key, &now.Resource)
+	g.events.Wished(key, &now.Resource)
 	if before.Page != now.Page || g.gains(before.Owner, now.Owner) {
 		g.followKey(key, now, true)
 	}

@@ -1,5 +1,8 @@
-// Package events is the catalogue of the MCP Events (SEP-3415) that pages make, and their codec:
-// types, arguments, cursors, occurrences. It knows no page, no agent and no clock.
+// Package events has the MCP Events (SEP-3415) that pages make: their types, arguments and cursors,
+// the subscriptions (Sources), and agents' requests for them (Call): streams, polls and webhooks.
+//
+// It learns of changes from the books (package follow), and of pages that come and go from the
+// gateway, whose lock guards all. It never reads a page, and never delivers a webhook.
 package events
 
 import (

@@ -34,6 +34,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/access"
 	"github.com/pagewire/pagewire/bridge/agents"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/node"
 	"github.com/pagewire/pagewire/bridge/node/tickets"
 	"github.com/pagewire/pagewire/bridge/node/webhook"
@@ -232,7 +233,7 @@ func (h *Handler) server(g *gateway.Gateway) node.Server {
 		Streams: streams, Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools,
 			NoSubscriptions: h.o.NoSubscriptions}}
 	if h.o.Webhooks != nil { // not h.webhooks, which this may be called before
-		o.Webhooks = func(r *http.Request) gateway.Webhooks { return h.webhooks.of(r) }
+		o.Webhooks = func(r *http.Request) events.Webhooks { return h.webhooks.of(r) }
 	}
 	return agents.NewHTTP(g, o)
 }

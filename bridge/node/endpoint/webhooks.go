@@ -66,7 +66,7 @@ func subscribes(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // of returns the webhooks of a request's principal.
-func (h *hooks) of(r *http.Request) gateway.Webhooks {
+func (h *hooks) of(r *http.Request) events.Webhooks {
 	if p, ok := r.Context().Value(principal{}).(principal); ok && p.events {
 		return h.For(p.Principal)
 	}
@@ -76,13 +76,13 @@ func (h *hooks) of(r *http.Request) gateway.Webhooks {
 // noScope refuses requests that need ScopeEvents.
 type noScope struct{}
 
-func (noScope) Subscribe(context.Context, gateway.WebhookRequest) ([]byte, *bridge.EventError) {
+func (noScope) Subscribe(context.Context, events.WebhookRequest) ([]byte, *bridge.EventError) {
 	return nil, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this takes the scope " +
 		ScopeEvents,
 		Data: bridge.Text(`{"reason":"insufficient_scope"}`)}
 }
 
-func (n noScope) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte,
+func (n noScope) Unsubscribe(ctx context.Context, r events.WebhookRequest) ([]byte,
 	*bridge.EventError) {
 	return n.Subscribe(ctx, r)
 }
@@ -110,7 +110,7 @@ type feed struct {
 func (f feed) Follow(sub events.Subscription, cursor string, maxAge time.Duration,
 	wake func()) (webhook.Follow, *bridge.EventError) {
 	follow, refused := f.gateway.FollowEvents(sub,
-		gateway.FollowOptions{Cursor: cursor, MaxAge: maxAge,
+		events.FollowOptions{Cursor: cursor, MaxAge: maxAge,
 			MinInterval: events.WebhookInterval, Wake: wake})
 	if refused != nil {
 		return nil, refused

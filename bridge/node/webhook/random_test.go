@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -69,8 +69,8 @@ func TestRandomOperations(t *testing.T) {
 	since := map[string]int{}                // revision
 	changed := map[string]map[string][]int{} // by user and URI: revisions
 	// answers asks until the store answers, which on a busy machine it may not do in time.
-	answers := func(ask func(context.Context, gateway.WebhookRequest) ([]byte, *bridge.EventError),
-		r gateway.WebhookRequest) (refused *bridge.EventError) {
+	answers := func(ask func(context.Context, events.WebhookRequest) ([]byte, *bridge.EventError),
+		r events.WebhookRequest) (refused *bridge.EventError) {
 		t.Helper()
 		testkit.Eventually(t, "the store answers", func() bool {
 			_, refused = ask(t.Context(), r)

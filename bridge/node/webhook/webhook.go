@@ -15,7 +15,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/internal/retry"
 )
@@ -108,7 +107,7 @@ type Principal struct {
 }
 
 // For returns the handler of a principal's requests.
-func (s *Service) For(p Principal) gateway.Webhooks { return &requests{s, p} }
+func (s *Service) For(p Principal) events.Webhooks { return &requests{s, p} }
 
 type requests struct {
 	s *Service
@@ -137,7 +136,7 @@ func invalid(err error) *bridge.EventError {
 }
 
 // Subscribe adds a subscription, or refreshes it.
-func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte,
+func (q *requests) Subscribe(ctx context.Context, r events.WebhookRequest) ([]byte,
 	*bridge.EventError) {
 	s, now := q.s, time.Now()
 	u, err := parseURL(r.URL)
@@ -336,7 +335,7 @@ func (s *Service) stored(ctx context.Context, key string) (*record, error) {
 	return s.box.open(key, value), err
 }
 
-func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequest) (cursor string,
+func (s *Service) begins(ctx context.Context, user string, r events.WebhookRequest) (cursor string,
 	truncated bool,
 	refused *bridge.EventError) {
 	feed, err := s.o.Feed(ctx, user)
@@ -391,7 +390,7 @@ func (s *Service) grant(ctx context.Context, wants *record, now time.Time) (*rec
 }
 
 // Unsubscribe ends a subscription.
-func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte,
+func (q *requests) Unsubscribe(ctx context.Context, r events.WebhookRequest) ([]byte,
 	*bridge.EventError) {
 	was := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name,
 		Arguments: r.Arguments}

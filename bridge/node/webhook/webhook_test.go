@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -33,7 +33,7 @@ type grantedResult struct {
 	}
 }
 
-func subscribe(t *testing.T, s *Service, p Principal, r gateway.WebhookRequest) (g grantedResult) {
+func subscribe(t *testing.T, s *Service, p Principal, r events.WebhookRequest) (g grantedResult) {
 	t.Helper()
 	text, refused := s.For(p).Subscribe(t.Context(), r)
 	if refused != nil {
@@ -62,10 +62,10 @@ func dataOf(e *bridge.EventError) string {
 func TestSubscribeAndUnsubscribe(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a", func(o *Options) { o.PerPrincipal = 3 })
-	for what, r := range map[string]gateway.WebhookRequest{
+	for what, r := range map[string]events.WebhookRequest{
 		"http":       wants(t, "http://hook.test/"),
-		"no secret":  wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Secret = "" }),
-		"a mode":     wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Mode = "push" }),
+		"no secret":  wants(t, e.URL, func(r *events.WebhookRequest) { r.Secret = "" }),
+		"a mode":     wants(t, e.URL, func(r *events.WebhookRequest) { r.Mode = "push" }),
 		"an address": wants(t, "https://10.0.0.1/"),
 	} {
 		_, refused := s.For(by(alice)).Subscribe(t.Context(), r)
@@ -81,8 +81,8 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 		t.Errorf("the refresh is %+v", again)
 	}
 	ids := []string{first.ID}
-	for _, r := range []gateway.WebhookRequest{wants(t, e.URL+"/other"),
-		wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Subscription = parsed(t, `{"uri":"https://app.example/x"}`) })} {
+	for _, r := range []events.WebhookRequest{wants(t, e.URL+"/other"),
+		wants(t, e.URL, func(r *events.WebhookRequest) { r.Subscription = parsed(t, `{"uri":"https://app.example/x"}`) })} {
 		ids = append(ids, subscribe(t, s, by(alice), r).ID)
 	}
 	ids = append(ids, subscribe(t, s, by(bob), wants(t, e.URL)).ID)
@@ -99,7 +99,7 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 	now := time.Now()
 	for wish, want := range map[time.Duration]time.Duration{-1: defaultGrant, 0: maxGrant, time.Second: minGrant,
 		24 * time.Hour: maxGrant, 10 * time.Minute: 10 * time.Minute} {
-		g := subscribe(t, s, by(alice), wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = wish }))
+		g := subscribe(t, s, by(alice), wants(t, e.URL, func(r *events.WebhookRequest) { r.TTL = wish }))
 		if got := g.RefreshBefore.Sub(now); got < want-2*time.Second || got > want+testkit.Patience {
 			t.Errorf("of %v it grants %v, want %v", wish, got, want)
 		}
@@ -210,7 +210,7 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 	other := "whsec_" + strings.Repeat("AAAA", 8)
-	subscribe(t, s, by(alice), wants(t, e.URL+"/hook", func(r *gateway.WebhookRequest) { r.Secret = other }))
+	subscribe(t, s, by(alice), wants(t, e.URL+"/hook", func(r *events.WebhookRequest) { r.Secret = other }))
 	all = once(e.delivered(r.Subscription, "a:19", w.set(alice, "a:19")))
 	next, _ := ParseSecret(other)
 	checkSigned(t, all[len(all)-1], next, theSecret)
@@ -322,7 +322,7 @@ func TestFailures(t *testing.T) {
 func TestSuspension(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a", patiently)
-	r := wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = time.Hour })
+	r := wants(t, e.URL, func(r *events.WebhookRequest) { r.TTL = time.Hour })
 	subscribe(t, s, by(alice), r)
 	suspend := func() {
 		e.status(500)
@@ -572,7 +572,7 @@ func TestRoom(t *testing.T) {
 	s := w.open("a")
 	const size = 3 * perHost
 	for i := range size {
-		subscribe(t, s, by(alice), wants(t, []string{e.URL, spelled(e.URL)}[i%2], func(r *gateway.WebhookRequest) {
+		subscribe(t, s, by(alice), wants(t, []string{e.URL, spelled(e.URL)}[i%2], func(r *events.WebhookRequest) {
 			r.Subscription = parsed(t, fmt.Sprintf(`{"uri":"a:%d"}`, i))
 		}))
 	}
@@ -616,7 +616,7 @@ func TestSlowAccounts(t *testing.T) {
 		for host := range 10 {
 			for n := range 2 {
 				url := strings.Replace(e.URL, "127.0.0.1", fmt.Sprintf("h%d.hook.test", 10*i+host), 1)
-				subscribe(t, s, by(user), wants(t, url, func(r *gateway.WebhookRequest) {
+				subscribe(t, s, by(user), wants(t, url, func(r *events.WebhookRequest) {
 					r.Subscription = parsed(t, fmt.Sprintf(`{"uri":"a:%d"}`, n))
 				}))
 			}

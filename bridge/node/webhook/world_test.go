@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/node/bus"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -181,9 +180,9 @@ var theSecret, _ = ParseSecret(secretText)
 func by(user string) Principal { return Principal{user, user, time.Now().Add(2 * time.Hour)} }
 
 // wants returns a request for all changes of resources, modified by change.
-func wants(t *testing.T, url string, change ...func(*gateway.WebhookRequest)) gateway.WebhookRequest {
+func wants(t *testing.T, url string, change ...func(*events.WebhookRequest)) events.WebhookRequest {
 	t.Helper()
-	r := gateway.WebhookRequest{URL: url, Secret: secretText, MaxAge: -1, TTL: -1}
+	r := events.WebhookRequest{URL: url, Secret: secretText, MaxAge: -1, TTL: -1}
 	r.Subscription = parsed(t, `{}`)
 	for _, f := range change {
 		f(&r)
