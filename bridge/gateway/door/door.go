@@ -61,7 +61,9 @@ const (
 // Private:
 //
 //	{
-//		concerns: func(s *scope) bool { return s.Transport == TransportHTTP },
+//		concerns: func(s *scope) bool {
+//			return s.Transport == TransportHTTP || s.Transport == TransportRequest
+//		},
 //		permits:  func(_ *scope, o bridge.Owner) bool { return !o.Private },
 //	}
 type rule struct {
