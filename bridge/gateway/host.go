@@ -27,7 +27,7 @@ var (
 // A call is an engine's question that a page or one of our tools is to answer.
 type call struct {
 	id     bridge.CallID
-	route  *route    // to the page that is asked; nil for our own tools, until they look
+	route  *route    // to the page that is asked, or awaited; nil for our own tools, until they look
 	cancel func()    // stops the work on it when the call has ended; nil before the work has begun
 	began  time.Time // of a read, for its latency; otherwise zero
 
@@ -157,11 +157,11 @@ func (g *Gateway) endReads(p *Page) {
 // readAt asks a page. If the page is being reloaded, the read waits for the page's successor.
 func (g *Gateway) readAt(c *call, e *catalog.Entry, asked bridge.Request) {
 	p := pageOf(e.Page)
+	c.route = g.all.To(p, false) // revoke needs the owner of a parked read too
 	if p.Life().Left() {
 		g.park(p, c, asked)
 		return
 	}
-	c.route = g.all.To(p, false)
 	c.cancel = read(c.route, e, asked, func(answer reply) { g.answerRead(c, p, asked, answer) })
 }
 

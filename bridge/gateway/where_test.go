@@ -188,6 +188,30 @@ func TestReadsStayInAProfile(t *testing.T) {
 	}
 }
 
+// A read that waits for a page to come back ends when the page's profile is no longer the agent's, and no other page is
+// asked.
+func TestWaitingReadOfARenamedProfile(t *testing.T) {
+	const doc = app + "/doc"
+	g := newGateway(t, Options{})
+	free := g.NameProfile("browser", "Work")
+	a, _ := openAgentWith(t, g, AgentOptions{Transport: TransportRequest, Only: []string{ProfilePrefix + "Work"}})
+	info := inProfile("a", "w1", "")
+	info.Source = "browser"
+	work := openPage(t, g, info, map[string]string{doc: "one"})
+	a.Shows(doc)
+	work.crash()
+	answer := make(chan string, 1)
+	go func() {
+		text, err := a.Read(doc)
+		answer <- fmt.Sprint(text, err)
+	}()
+	testkit.Eventually(t, "the read waits", func() bool { return waitsOf(g) == 1 })
+	free()
+	if got := testkit.Receive(t, "the read ends", answer); !strings.Contains(got, "not found") {
+		t.Errorf("it reads %q", got)
+	}
+}
+
 // After a change of focus, a read does not join one that the tab before has not answered, which may be of another
 // profile.
 func TestReadJoinsNoneOfAnotherTab(t *testing.T) {
