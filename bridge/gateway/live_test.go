@@ -392,3 +392,35 @@ func TestInstructionsBeginWithWhatMatters(t *testing.T) {
 		t.Error("no program of those that were measured lets its model subscribe")
 	}
 }
+
+// A person's view keeps counting what it reads, even if an earlier view of it ends during the read.
+func TestViewKeepsWhatItReads(t *testing.T) {
+	g, uri := newGateway(t, Options{}), app+"/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{uri: "one"})
+	testkit.Eventually(t, "the page has come", func() bool { return len(g.Snapshot().Resources) == 1 })
+	_, _, release, err := g.View(t.Context(), uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn, revisions := make(chan bool), make(chan int64)
+	p.page.Add(uri, func(context.Context, string) (string, error) {
+		<-goOn
+		return "one", nil
+	})
+	go func() {
+		_, revision, releaseNext, err := g.View(t.Context(), uri)
+		if err != nil {
+			t.Error(err)
+		}
+		revisions <- revision
+		<-goOn
+		releaseNext()
+	}()
+	testkit.Eventually(t, "the page is asked", func() bool { return p.page.Running() == 1 })
+	release()
+	goOn <- true
+	revision := <-revisions
+	p.page.Set(uri, "two")
+	testkit.Eventually(t, "the change is counted", func() bool { return g.Revision(uri) > revision })
+	goOn <- true
+}

@@ -70,32 +70,30 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 	return l
 }
 
-// View reads a URI at its page for a person. Its changes are counted for a while. If Revision then
-// returns another number than View did, the URI may read differently.
-func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision int64, err error) {
+// View reads a URI at its page for a person, and counts its changes until release is called, also
+// after an error. If Revision then returns another number than View did, the URI may read
+// differently.
+func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision int64,
+	release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
 	t := calls.Begin((*ticker)(g))
 	defer t.End()
 	g.books.Track([]string{uri}, func(map[string]string) {})
+	// Before the read: the end of an earlier hold must not end the count meanwhile.
+	release = g.locked(g.books.Hold(uri))
 	revision = g.books.Revision(uri)
 	switch l, _ = g.look(ctx, t, uri, g.all); {
 	case l == nil:
-		return nil, revision, errors.New("its page has not answered")
+		return nil, revision, release, errors.New("its page has not answered")
 	case l.Why != "":
-		return nil, revision, errors.New(l.Why)
+		return nil, revision, release, errors.New(l.Why)
 	}
-	return l, l.Revision, nil
+	return l, l.Revision, release, nil
 }
 
 // Revision is the revision of the last counted change of a URI, or 0.
 func (g *Gateway) Revision(uri string) int64 {
 	defer g.lock()()
 	return g.books.Revision(uri)
-}
-
-// Hold counts the changes of a URI, which View has read, until release is called.
-func (g *Gateway) Hold(uri string) (release func()) {
-	defer g.lock()()
-	return g.locked(g.books.Hold(uri))
 }

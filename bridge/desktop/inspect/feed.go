@@ -180,7 +180,7 @@ type opened struct {
 	reading  bool
 	revision int64      // of the last read; -1 before that
 	look     *live.Look // of that read; nil if its text is not compared
-	release  func()     // of the gateway's Hold; nil before the first read
+	release  func()     // of the gateway's View; nil before the first read
 }
 
 // A command is a request of the page.
@@ -300,9 +300,8 @@ func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	o.reading = true
 	v.tasks.Go(func() {
 		now := value{Type: "value", URI: uri, At: time.Now().UnixMilli(), of: o}
-		look, revision, err := g.View(ctx, uri)
-		now.release = g.Hold(uri)
-		if now.revision = revision; err != nil {
+		look, revision, release, err := g.View(ctx, uri)
+		if now.revision, now.release = revision, release; err != nil {
 			now.Error = gateway.Shorten(err.Error(), maxWords)
 		} else {
 			now.fill(look)
