@@ -40,9 +40,12 @@ func (p *Page) uris(own string) [2]string {
 func (g *Gateway) touch(uri string) {
 	g.books.Reported(uri)
 	if e := g.catalog.Entry(uri); e != nil && answersForMore(uri, &e.Resource) {
-		for _, under := range g.books.At(pageOf(e.Page).follows) {
-			if under != uri && g.leads(under, uri) {
-				g.books.Implied(under)
+		page := pageOf(e.Page)
+		for own := range page.follows.Watched {
+			for _, under := range page.uris(own) {
+				if under != uri && g.leads(under, uri) {
+					g.books.Implied(under)
+				}
 			}
 		}
 	}

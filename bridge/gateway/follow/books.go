@@ -184,8 +184,8 @@ func (b *Books) CheckAll() {
 	}
 }
 
-// At lists the URIs whose page has a subscription for them.
-func (b *Books) At(p *Page) (uris []string) {
+// at lists the URIs whose page has a subscription for them. It looks at all watches.
+func (b *Books) at(p *Page) (uris []string) {
 	for uri, w := range b.watches {
 		if w.at != nil && w.at.page == p {
 			uris = append(uris, uri)
@@ -228,7 +228,7 @@ func (b *Books) Sweep() {
 	clear(b.moved)
 	for _, p := range b.pages {
 		p.again = false
-		b.again = append(b.again, b.At(p)...)
+		b.again = append(b.again, b.at(p)...)
 	}
 	b.pages = nil
 	for len(b.again) > 0 {
