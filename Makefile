@@ -109,6 +109,8 @@ check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js
 	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
 		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
+	@# Of the build tags, each of these has tests that make test does not compile.
+	@go vet -tags 'attacks ecosystem engines fresh look release soak' ./e2e/...
 	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
 	@# Built first: go tool would build it for js/wasm too. All checks are on, except for unused code (U1000) in wasm/:
 	@# staticcheck does not count //go:wasmexport as a use.

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A soakReport counts events, and samples each process. Its exported members are the JSON.
