@@ -32,6 +32,9 @@ type readers struct {
 	waiting  *quota.Quota   // bytes in the queues of users' gateways
 	receive  func([]byte)   // takes messages about users that have a Reader
 	asking   []string       // users whose pages are still to be asked for; for run alone
+	// readyWithin is after how long a Reader is ready without all offers: Options.Interval, but for
+	// a test of those offers.
+	readyWithin time.Duration
 
 	mu     sync.Mutex // guards the rest; that of members may be taken with it
 	closed bool       // no more are made
@@ -44,7 +47,7 @@ type readers struct {
 func newReaders(n *self, m *members) *readers {
 	return &readers{self: n, members: m, found: findings{self: n},
 		waiting: quota.New(n.o.WaitingBytes, maxTodo), all: map[readerKey]*Reader{},
-		others: map[string]int{}}
+		others: map[string]int{}, readyWithin: n.o.Interval}
 }
 
 // A Reader is the gateway for a user's agents at this node.
@@ -147,7 +150,7 @@ func (n *readers) newReader(key readerKey) (*Reader, error) {
 	}
 	n.all[key] = r
 	n.askFor(n.subject("ask"), []string{key.user})
-	time.AfterFunc(n.o.Interval, func() { r.mailbox.post(r.beReady) })
+	time.AfterFunc(n.readyWithin, func() { r.mailbox.post(r.beReady) })
 	return r, nil
 }
 

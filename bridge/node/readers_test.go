@@ -153,6 +153,7 @@ func TestReaderIsReadyWithAllOffers(t *testing.T) {
 	testkit.Eventually(t, "the page's node has the offers, and the other knows all nodes", func() bool {
 		return nodes[0].Stats().OfferedBytes > int64(len(state)*len(last)) && !nodes[1].isNew()
 	})
+	nodes[1].readers.readyWithin = testkit.Patience // a busy machine takes longer than an interval for the offers
 	r := openReader(t, nodes[1], alice)
 	m := &roamer{t: t, reads: func() *gateway.Gateway { return r.Gateway }, held: map[string]string{}}
 	if got := m.look(last); got != "x" {
