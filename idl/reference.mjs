@@ -23,6 +23,7 @@ const modules = {
     "takes as attributes: `data-load`, `data-gateway`, `data-expose-errors`. Lists have spaces " +
     "between; `freshState` and `navigatingTools` are for `configure` alone.",
   react: "A hook for React.",
+  dev: "For an app in development.",
   extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
   testing: "For tests.",
   view: "For Views of MCP Apps.",

@@ -46,7 +46,8 @@ var bundled = []script{
 	{"js/testing/index.ts", "testing.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/testing/index.ts", "testing.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/vite/index.ts", "vite.js", api.FormatESModule, api.PlatformNode},
-	{"js/vite/client.ts", "vite.client.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/dev/index.ts", "dev.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/dev/none.ts", "dev.none.js", api.FormatESModule, api.PlatformNeutral},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/shown/script.ts", "pagewire.shown.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/shown/picker.ts", "pagewire.pick.js", api.FormatIIFE, api.PlatformBrowser},
@@ -103,7 +104,7 @@ var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagew
 
 // readable are the modules that reach pages only through a bundler. The npm package has them
 // unminified, with their maps.
-var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "vite.client.js"}
+var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "dev.js", "dev.none.js"}
 
 // minifyAll runs terser over the fetched scripts and their maps.
 //
@@ -164,7 +165,10 @@ func (s script) options(root, dist string) api.BuildOptions {
 		neighbour(module, "pagewire")
 		// The page's own bundler must replace it, so esbuild must not.
 		options.Define["process.env.NODE_ENV"] = "process.env.NODE_ENV"
-	case "vite.client.js", "vue.js", "vue.cjs":
+	case "dev.js":
+		options.Define["process.env.NODE_ENV"] = "process.env.NODE_ENV"
+		fallthrough
+	case "vue.js", "vue.cjs":
 		options.External = []string{"vue"}
 		neighbour(module, "pagewire")
 		neighbour("js/share/store.ts", "pagewire/store")

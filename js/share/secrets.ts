@@ -73,6 +73,9 @@ const words = new RegExp(
   "i",
 );
 
+/** Whether something by this name is a secret, as a field or as a member of an object. */
+export const isSecretName = (...names: string[]): boolean => words.test(asWords(names));
+
 /**
  * Fields into which a person types what the words are about; a checkbox "Remember my password" is
  * none.
@@ -89,7 +92,7 @@ export const isSecret = (field: Field): boolean =>
   (typed.test(field.type) && wasPassword(field)) ||
   isPrivate(field) ||
   hasDots(field) ||
-  (typed.test(field.type) && (words.test(asWords(namesOf(field))) || isCodeBox(field) || isCard(field.value)));
+  (typed.test(field.type) && (isSecretName(...namesOf(field)) || isCodeBox(field) || isCard(field.value)));
 
 /** All that names a field. */
 function namesOf(field: Field): string[] {
@@ -118,7 +121,7 @@ export function labelsOf(element: Element): Element[] {
 const isCodeBox = (field: Field): boolean => attribute(field, "maxlength") === "1";
 
 /** Whether a value is a card's number, by its length and Luhn's check. */
-function isCard(value: string): boolean {
+export function isCard(value: string): boolean {
   const digits = value.replace(/[ -]/g, "");
   if (!/^\d{13,19}$/.test(digits)) return false;
   const sum = [...digits].reverse().reduce((sum, digit, i) => {

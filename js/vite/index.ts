@@ -3,14 +3,13 @@
  * a line of code in the app. A build contains nothing of it.
  *
  * An import of a library that makes stores leads to a module made here. It exports the same as the
- * library, but client.ts wraps the functions that make stores, and so gets each store. Vite serves
- * client.ts from this folder. No source is rewritten. Each importer gets a module of its own, which
- * names the stores after the importer.
+ * library, but pagewire/dev wraps the functions that make stores, and so gets each store. No source
+ * is rewritten. Each importer gets a module of its own, which names the stores after the importer.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type * as types from "../vite.d.ts";
 
-/** Library to its functions that make stores, each with the function of client.ts that wraps it. */
+/** Library to its functions that make stores, each with the function of pagewire/dev that wraps it. */
 const libraries: { [name: string]: { [maker: string]: "stores" | "pinia" | "queries" } } = {
   redux: { createStore: "stores", legacy_createStore: "stores" },
   "@reduxjs/toolkit": { configureStore: "stores" },
@@ -24,6 +23,7 @@ for (const flavour of ["query-core", "react-query", "vue-query", "svelte-query",
   libraries[`@tanstack/${flavour}`] = { QueryClient: "queries" };
 
 const client = "virtual:pagewire";
+const variable = "process.env.PAGEWIRE_GATEWAY";
 /** Rollup's mark of a module without a file. */
 const mark = "\0";
 
@@ -37,7 +37,7 @@ interface Environment {
 }
 /** Sends to one page, or to all. Of Vite's own messages only type "error" has `err`. */
 interface Channel {
-  send(message: string | { type: string; err: { message: string; id?: string; frame?: string } }, data?: unknown): void;
+  send(message: string | { type: string; err: { message: string; id?: string; loc?: object } }, data?: unknown): void;
 }
 
 const fileOf = (id: string): string => id.replace(/[?#].*/, "");
@@ -50,7 +50,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
     apply: "serve",
     enforce: "pre",
     // Listed from the start: Vite would reload the page when it discovers them.
-    config: () => ({ optimizeDeps: { include: ["pagewire", "pagewire/store"] } }),
+    config: () => ({ optimizeDeps: { include: ["pagewire", "pagewire/store", "pagewire/dev"] } }),
     configResolved(config: { base: string }) {
       base = config.base;
     },
@@ -62,18 +62,14 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       return `${mark}${client}/${id}?${nameOf(importer)}`;
     },
     load(id: string) {
-      if (id === mark + client)
-        return (
-          `const PAGEWIRE_GATEWAY = ${JSON.stringify(gateway)};\n` +
-          readFileSync(new URL("./vite.client.js", import.meta.url), "utf8")
-        );
+      if (id === mark + client) return `import "pagewire/dev";`;
       if (!id.startsWith(`${mark}${client}/`)) return;
       const [library, importer] = id.slice(client.length + 2).split("?");
       const makers = Object.entries(libraries[library!]!);
       const from = JSON.stringify(library);
       return [
         `import * as library from ${from};`,
-        `import * as pagewire from ${JSON.stringify(client)};`,
+        `import * as pagewire from "pagewire/dev";`,
         // An export by name hides the same name in `export *`.
         `export * from ${from};`,
         ...makers.map(
@@ -81,6 +77,9 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
         ),
       ].join("\n");
     },
+    // Vite replaces no variables in the packages that it has bundled.
+    transform: (code: string) =>
+      code.includes(variable) ? { code: code.replaceAll(variable, JSON.stringify(gateway)), map: null } : undefined,
     /**
      * Keeps the errors of the server, by module, until the module is right. Vite sends an error
      * when a page asks for the module, but only to pages that are connected then: a page that is
@@ -100,7 +99,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
         if (typeof message === "string") return;
         const { type, err } = message;
         if (type === "error") {
-          errors.set(err.id ?? "", { message: err.message, file: err.id, frame: err.frame });
+          errors.set(err.id ?? "", { message: err.message, id: err.id, loc: err.loc });
           tell(ws);
         } else if (type !== "update" && type !== "full-reload") return;
         // Checks each module: an update need not mend its error, and an error may be of a text that

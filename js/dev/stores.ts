@@ -1,0 +1,61 @@
+/** Wrappers of what makes stores, which the Vite plugin puts in place of a library's exports. */
+import type { AnyStore } from "../store.d.ts";
+import { type Any, isShared, share } from "./share.ts";
+
+/**
+ * Wraps `maker`, to share each store that it makes. Zustand's may return a function that makes the
+ * store.
+ */
+export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string): F {
+  return ((...args) => {
+    const made = maker(...args);
+    if (typeof made?.subscribe === "function") share(name, made, `State of a store that ${name} makes.`);
+    else if (typeof made === "function") return stores(made, name);
+    return made;
+  }) as F;
+}
+
+const adopted = new WeakSet<object>();
+/** Shares the stores of a Pinia, which have names, and change their state in place. */
+export function adoptPinia(pinia: Any): Any {
+  if (adopted.has(pinia)) return pinia;
+  adopted.add(pinia);
+  const shareOne = (store: Any) => {
+    const subscribe = (changed: () => void) => store.$subscribe(changed, { detached: true, flush: "sync" });
+    const state = { get: () => store.$state, subscribe } as AnyStore;
+    share(store.$id, state, `State of Pinia's store ${store.$id}.`);
+  };
+  for (const store of pinia._s.values()) shareOne(store);
+  return pinia.use(({ store }: Any) => shareOne(store));
+}
+export const pinia =
+  (maker: () => Any): typeof maker =>
+  () =>
+    adoptPinia(maker());
+
+const clients = new WeakSet<object>();
+/** Shares the cache of TanStack Query. Its events of observers do not count. */
+export function adoptClient(client: Any): () => void {
+  if (clients.has(client)) return () => {};
+  clients.add(client);
+  const cache = client.getQueryCache();
+  const get = () =>
+    cache.getAll().map(({ queryKey, state }: Any) => {
+      const { status, fetchStatus, data, error } = state;
+      return { key: queryKey, status, fetchStatus, data, ...(error && { error: `${error}` }) };
+    });
+  const subscribe = (changed: () => void) =>
+    cache.subscribe(({ type }: { type: string }) => /^(added|removed|updated)$/.test(type) && changed());
+  return share("queries", { get, subscribe } as AnyStore, "The queries in TanStack Query's cache.");
+}
+export const queries = (Client: new (...args: Any[]) => Any): typeof Client =>
+  class QueryClient extends Client {
+    constructor(...args: Any[]) {
+      super(...args);
+      adoptClient(this);
+    }
+  };
+
+/** Shares a store that was found, unless it is shared. */
+export const adopt = (name: string, store: Any): (() => void) | undefined =>
+  isShared(store) ? undefined : share(name, store, `State of a store of ${name}.`);
