@@ -238,6 +238,9 @@ func (c *conversation) line(line string) {
 	case "restrict":
 		e.Restrict(bridge.PortID(number(first)),
 			sightOf(func(uri string) bool { return strings.HasPrefix(uri, second) }))
+	case "look":
+		e.Restrict(bridge.PortID(number(first)),
+			looking{func(string) bool { return true }})
 	case "close":
 		e.Close(c.now, bridge.PortID(number(first)))
 	case "block":
@@ -362,3 +365,9 @@ type sightOf func(uri string) bool
 
 func (s sightOf) Sees(uri string) bool        { return s(uri) }
 func (s sightOf) Permits(o bridge.Owner) bool { return s(o.Origin) }
+func (s sightOf) HidesTools() string          { return "" }
+
+// A looking port sees all but tools that have an owner.
+type looking struct{ sightOf }
+
+func (looking) HidesTools() string { return "They are off." }

@@ -219,4 +219,6 @@ type Sight interface {
 	Sees(uri string) bool
 	// Permits reports whether the port sees what is the owner's.
 	Permits(Owner) bool
+	// HidesTools says why the port sees no tool that has an owner, or "". It never changes.
+	HidesTools() (why string)
 }

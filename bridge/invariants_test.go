@@ -680,3 +680,4 @@ type sight func(uri string) bool
 
 func (s sight) Sees(uri string) bool { return s(uri) }
 func (s sight) Permits(o Owner) bool { return s(o.Origin) }
+func (s sight) HidesTools() string   { return "" }

@@ -166,7 +166,7 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 		if restricts {
 			of := append(missing(e.tools, sorted), missing(sorted, e.tools)...)
 			e.markSeenWhereHidden(listTools, func(p *port) bool {
-				return !slices.ContainsFunc(of, func(o Owner) bool { return !p.hidesOwner(o) })
+				return !slices.ContainsFunc(of, func(t *Tool) bool { return !p.hidesTool(t) })
 			})
 		}
 		e.tools = sorted
@@ -179,20 +179,15 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	return err
 }
 
-// missing are the owners of the tools of list that from, which is ordered by name, does not have
-// unchanged.
-func missing(list, from []Tool) (owners []Owner) {
+// missing are the tools of list that from, which is ordered by name, does not have unchanged.
+func missing(list, from []Tool) (tools []*Tool) {
 	for i := range list {
 		at := toolAfter(from, list[i].Name)
 		if at == 0 || !unchanged(&list[i], &from[at-1]) {
-			var of Owner
-			if list[i].Owner != nil {
-				of = list[i].Owner()
-			}
-			owners = append(owners, of)
+			tools = append(tools, &list[i])
 		}
 	}
-	return owners
+	return tools
 }
 
 func unchanged(a, b *Tool) bool {

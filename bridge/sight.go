@@ -13,7 +13,19 @@ func (p *port) hidesOwner(o Owner) bool {
 	return restricts && p.sight != nil && o != Owner{} && !p.sight.Permits(o)
 }
 
+// hidesTools says why no tool with an owner is visible to this port, or "".
+func (p *port) hidesTools() (why string) {
+	if restricts && p.sight != nil {
+		why = p.sight.HidesTools()
+	}
+	return why
+}
+
 // hidesTool reports whether a tool is hidden from this port.
 func (p *port) hidesTool(t *Tool) bool {
-	return restricts && t.Debugging && !p.debugging || t.Owner != nil && p.hidesOwner(t.Owner())
+	if restricts && t.Debugging && !p.debugging {
+		return true
+	}
+	return t.Owner != nil && t.Owner() != Owner{} &&
+		(p.hidesTools() != "" || p.hidesOwner(t.Owner()))
 }

@@ -48,9 +48,13 @@ func (e *Engine) listTools(r *request) *wire.Error {
 	return nil
 }
 
-// hidesNamed reports whether the listed tool with a name is hidden from this port.
-func (p *port) hidesNamed(tools []Tool, name string) bool {
-	return named(tools, name) && p.hidesTool(&tools[toolAfter(tools, name)-1])
+// mayCall reports whether a port may call a tool. Of a tool that is not listed only the host knows
+// whether it exists.
+func (e *Engine) mayCall(p *port, name string) bool {
+	if named(e.tools, name) {
+		return !restricts || !p.hidesTool(&e.tools[toolAfter(e.tools, name)-1])
+	}
+	return e.opt.UnlistedTools && p.hidesTools() == ""
 }
 
 // named reports whether a list that is ordered by name has a tool with a name.
@@ -86,8 +90,10 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	default:
 		return invalidParams("arguments must be an object")
 	}
-	if !e.opt.UnlistedTools && !named(e.tools, name) ||
-		restricts && r.port.hidesNamed(e.tools, name) {
+	if !e.mayCall(r.port, name) {
+		if why := r.port.hidesTools(); why != "" {
+			name += ". " + why
+		}
 		return unknownTool(name)
 	}
 	meta := r.params.Get("_meta")

@@ -299,10 +299,12 @@ func (s *site) tool(name string, tool testkit.Tool) {
 
 // A tool's schema may require that headers repeat arguments, because intermediaries route by headers.
 func TestParamHeaders(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{})
-	s.tool("weather",
-		testkit.Tool{Members: map[string]any{"inputSchema": json.RawMessage(`{"type":"object","properties":{` +
-			`"city":{"type":"string","x-mcp-header":"City"},"in":{"type":"object","properties":{"days":{"type":"integer","x-mcp-header":"Days"},"now":{"type":"boolean","x-mcp-header":"Now"}}}}}`)}})
+	s, looks := serveHTTP(t, HTTPOptions{}), serveHTTP(t, HTTPOptions{Agent: gateway.AgentOptions{NoPageTools: true}})
+	for _, s := range []*site{s, looks} {
+		s.tool("weather",
+			testkit.Tool{Members: map[string]any{"inputSchema": json.RawMessage(`{"type":"object","properties":{` +
+				`"city":{"type":"string","x-mcp-header":"City"},"in":{"type":"object","properties":{"days":{"type":"integer","x-mcp-header":"Days"},"now":{"type":"boolean","x-mcp-header":"Now"}}}}}`)}})
+	}
 	for _, test := range []struct {
 		args    string
 		headers []string
@@ -321,6 +323,9 @@ func TestParamHeaders(t *testing.T) {
 		{`{"in":{"days":3,"now":true}}`, []string{"Mcp-Param-Days: 3"}, false},
 		{`{"in":{"days":3}}`, []string{"Mcp-Param-Days: 4"}, false},
 	} {
+		// Where the tool does not exist, the schema does not either.
+		looks.ask(call("1", "tools/call", `"name":"weather","arguments":`+test.args),
+			append(test.headers, "Mcp-Name: weather")...).want(200, -32602)
 		r := s.ask(call("1", "tools/call", `"name":"weather","arguments":`+test.args),
 			append(test.headers, "Mcp-Name: weather")...)
 		if test.good {

@@ -73,7 +73,8 @@ func (h *server) mismatch(head http.Header, m bridge.Incoming) string {
 	}
 	wrong = differs(head, "Mcp-Name", name)
 	if wrong == "" && m.Method == "tools/call" {
-		if schema := h.g.InputSchema(name); bytes.Contains(schema, []byte(paramHeader)) {
+		schema := h.g.InputSchema(name, h.opt.Agent)
+		if bytes.Contains(schema, []byte(paramHeader)) {
 			wrong = differsInParams(head, bridge.JSON(schema), m.Params.Get("arguments"))
 		}
 	}

@@ -21,7 +21,7 @@ type HTTPOptions struct {
 	// SessionPrefix begins the name of each legacy session: visible ASCII. Default none.
 	SessionPrefix string
 	// Agent configures each agent, by its Allow, Deny, Only, Reminders, DebuggingTools,
-	// NoSubscriptions and Front.
+	// NoPageTools, NoSubscriptions and Front.
 	Agent gateway.AgentOptions
 	// Webhooks returns the gateway.AgentOptions.Webhooks of the agent that sends a request. Default
 	// none.

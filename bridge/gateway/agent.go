@@ -127,6 +127,8 @@ type AgentOptions struct {
 	// DebuggingTools shows the agent also the tools that pages have for their developers. Default
 	// off.
 	DebuggingTools bool
+	// NoPageTools hides the tools of all pages from the agent: it looks, and cannot act.
+	NoPageTools bool
 	// NoSubscriptions switches resource subscriptions off for this agent
 	// (bridge.Options.NoSubscriptions).
 	NoSubscriptions bool
@@ -160,9 +162,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		done: make(chan struct{}), dropped: make(chan struct{}),
 		reminders: cmp.Or(o.Reminders, g.opt.Reminders),
 		parts:     o.Parts, partsFile: o.PartsFile, about: o.About, webhooks: o.Webhooks,
-		pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
-			Front: o.Front, Debugging: o.DebuggingTools, Shown: o.Shown, Opened: o.Opened,
-			Transport: o.Transport})}
+		pass: g.passOf(o)}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	g.offerFront(a)
 	if err := g.engine.Open(g.now(), a.id); err != nil {
@@ -192,6 +192,12 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport",
 		a.transport)
 	return a, nil
+}
+
+func (g *Gateway) passOf(o AgentOptions) *pass {
+	return g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only, Front: o.Front,
+		Debugging: o.DebuggingTools, NoPageTools: o.NoPageTools, Shown: o.Shown, Opened: o.Opened,
+		Transport: o.Transport})
 }
 
 // Read waits for the next message to the agent.

@@ -136,7 +136,7 @@ func (g *Gateway) offerFront(a *Agent) {
 }
 
 func (g *Gateway) restrict(a *Agent) {
-	if a.pass.Restricts(g.front.offered, g.shows.offered) {
+	if a.pass.Restricts(g.front.offered, g.shows.offered) || a.pass.HidesTools() != "" {
 		g.engine.Restrict(a.id, a.pass)
 	}
 }

@@ -195,11 +195,78 @@ func TestToolsWithoutPlaceOfOthers(t *testing.T) {
 		defer g.lock()()
 		return len(g.tools.unlisted) == 2
 	})
+	looks, _ := openAgentWith(t, g, AgentOptions{NoPageTools: true})
+	if text := looks.must(calls.List, map[string]any{})[0]; strings.Contains(text, "tools of open pages") {
+		t.Errorf("an agent without pages' tools is told %s", text)
+	}
 	for deny, most := range map[string]string{"": bank, bank: app} {
 		a, _ := openAgentWith(t, g, AgentOptions{Deny: []string{deny}, Only: []string{ProfilePrefix + "Work"}})
 		if text := a.must(calls.List, map[string]any{})[0]; !strings.Contains(text, "are of "+most+".") || deny != "" &&
 			strings.Contains(text, deny) {
 			t.Errorf("without %q it is told %s", deny, text)
+		}
+	}
+}
+
+// Of two agents at one gateway, the one without pages' tools reads, waits and is told like the other. No tool of a page
+// exists for it, under any name, and no change of one is told.
+func TestAgentsThatOnlyLook(t *testing.T) {
+	for _, order := range [][]bool{{false, true}, {true, false}} {
+		g := newGateway(t, Options{})
+		agents := map[bool]*testAgent{}
+		for _, looks := range order {
+			agents[looks], _ = openAgentWith(t, g, AgentOptions{NoPageTools: looks})
+		}
+		const changed = "notifications/tools/list_changed"
+		lines := map[bool]*Agent{}
+		until := func(looks bool, want string) { // and the one that looks gets no changed before
+			for got := ""; !strings.Contains(got, want); {
+				line, err := lines[looks].Read(t.Context())
+				if got = string(line); err != nil || looks && strings.Contains(got, changed) {
+					t.Fatalf("before %s: %s, %v", want, got, err)
+				}
+			}
+		}
+		for looks := range agents {
+			lines[looks] = connect(t, g, AgentOptions{NoPageTools: looks})
+			testkit.OK(t, lines[looks].Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{`+
+				`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`)))
+			until(looks, `"id":1`)
+		}
+		p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
+		p.tellTool("pay", map[string]any{"_meta": map[string]any{"pagewire/freshState": map[string]any{"uris": []string{app + "/doc"}}}})
+		agents[false].hasTool("pay")
+		until(false, changed)
+		testkit.OK(t, lines[true].Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)))
+		until(true, `"id":2`)
+		looks := agents[true]
+		if got := looks.ToolNames(); len(got) != len(calls.Described) {
+			t.Errorf("listed: %q", got)
+		}
+		for _, name := range []string{"pay", "pay_tab1", "none"} {
+			_, err := looks.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{}})
+			if err == nil || !strings.Contains(err.Error(), "Unknown tool: "+name+". Tools of pages are switched off for you.") ||
+				!strings.Contains(err.Error(), "--no-page-tools") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if g.InputSchema(name, AgentOptions{NoPageTools: true}) != nil {
+				t.Errorf("the schema of %s is known", name)
+			}
+		}
+		if n := p.page.Running(); n != 0 {
+			t.Errorf("the page runs %d tools", n)
+		}
+		for _, a := range agents {
+			a.must(calls.Read, map[string]any{"uri": app + "/doc"})
+			a.Watch(app + "/doc")
+		}
+		agents[false].must("pay", map[string]any{})
+		p.change(g, app+"/doc", "two")
+		for _, a := range agents {
+			a.Told(app + "/doc")
+			if texts := a.must(calls.Wait, map[string]any{}); !strings.Contains(strings.Join(texts, ""), "two") {
+				t.Errorf("a wait says %q", texts)
+			}
 		}
 	}
 }

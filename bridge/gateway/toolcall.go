@@ -208,7 +208,7 @@ func (g *Gateway) listed(yield func(calls.Resource) bool) {
 func (g *Gateway) noticed(c calls.Call) (sentences []string) {
 	left, byOrigin := 0, map[string]int{}
 	for page, n := range g.tools.unlisted {
-		if c.(*toolCall).agent.pass.Permits(page.Owner()) {
+		if c.(*toolCall).agent.pass.To(page, false) != nil {
 			left += n
 			byOrigin[page.Origin] += n
 		}

@@ -283,11 +283,11 @@ func truth(b bool) int {
 }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil
-// if no page has it.
-func (g *Gateway) InputSchema(name string) []byte {
+// if it does not exist for an agent with these options.
+func (g *Gateway) InputSchema(name string, of AgentOptions) []byte {
 	defer g.lock()()
 	o := g.tools.routes[name]
-	if o.tool == nil {
+	if o.tool == nil || g.passOf(of).To(o.page, o.tool.Hints.Debugging) == nil {
 		return nil
 	}
 	return o.tool.Input

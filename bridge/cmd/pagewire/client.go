@@ -128,6 +128,8 @@ func readCommand() *cobra.Command {
 			"terminal.",
 		Example: "  pagewire read https://shop.example/state/cart",
 		Args:    arguments("URI", 1, 1),
+
+		ValidArgsFunction: h.complete(1, uris),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && output != "" {
 				return usageError{cmd, errors.New("--json and --output: choose one")}
@@ -139,7 +141,7 @@ func readCommand() *cobra.Command {
 			defer session.Close()
 			r, err := session.ReadResource(cmd.Context(), &mcp.ReadResourceParams{URI: args[0]})
 			if err != nil {
-				return resourceError(args[0], err)
+				return askError(args[0], err, lsLists)
 			}
 			if asJSON {
 				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()),

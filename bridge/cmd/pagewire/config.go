@@ -22,6 +22,7 @@ type configuration struct {
 	cmd *cobra.Command
 
 	write, live, remove, link, skill bool
+	noPageTools                      bool
 	overHTTP                         bool
 	http, tokenFile                  string
 }
@@ -47,6 +48,9 @@ func configCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.cmd, c.Serve, c.overHTTP = cmd, args[1:], cmd.Flags().Changed("http")
+			if c.noPageTools && !slices.Contains(c.Serve, noPageTools) {
+				c.Serve = slices.Insert(c.Serve, 0, noPageTools)
+			}
 			if err := c.check(args[0]); err != nil {
 				return usageError{cmd, err}
 			}
@@ -60,6 +64,8 @@ func configCommand() *cobra.Command {
 		"write the entry and the hooks or the plugin, and print the paths")
 	flags.StringArrayVar(&c.Inline, "inline", nil,
 		"with --live: include contents of this `origin`; may be repeated")
+	flags.BoolVar(&c.noPageTools, noPageTools[2:], false,
+		"let its agents look and never act: pagewire serve gets this flag")
 	flags.BoolVar(&c.remove, "remove", false,
 		"take out the entry and the hooks or the plugin; with --skill the skills")
 	flags.BoolVar(&c.link, "link", false, "print a link that installs the entry: for "+
@@ -85,6 +91,9 @@ func configCommand() *cobra.Command {
 	})
 	return cmd
 }
+
+// noPageTools is the flag of serve that config has too.
+const noPageTools = "--no-page-tools"
 
 func clientNames(wanted func(clientconfig.Client) bool) (names []string) {
 	for _, c := range clientconfig.Clients {

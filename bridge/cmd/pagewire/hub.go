@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -54,15 +55,21 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	return session, nil
 }
 
-// resourceError returns the error to print when a request for a resource has failed.
-func resourceError(uri string, err error) error {
+const (
+	lsLists    = "pagewire ls lists what there is"
+	toolsLists = "pagewire tools lists what there is"
+)
+
+// askError returns the error to print when a request about a resource or a tool has failed. lists
+// is the hint if there is none.
+func askError(about string, err error, lists string) error {
 	var wire *jsonrpc.Error
 	if !errors.As(err, &wire) {
 		return err
 	}
-	err = errors.New(cli.Plain(uri + ": " + wire.Message))
+	err = errors.New(cli.Plain(about + ": " + strings.TrimSuffix(wire.Message, ": "+about)))
 	if wire.Code == -32002 || wire.Code == -32602 {
-		return cli.Hint(err, "pagewire ls lists what there is")
+		return cli.Hint(err, lists)
 	}
 	return err
 }

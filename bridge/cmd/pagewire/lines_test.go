@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,6 +32,7 @@ import (
 //	dir PATH, fifo PATH, link PATH TARGET, move PATH TO
 //	tree PATH [N]          all files below, with N lines of each; home makes another, empty home
 //	env NAME VALUE         sets a variable of the environment
+//	tool NAME TEXT RESULT  adds a tool with this description to the page; its result is RESULT, and $ARGS in it
 //	page TEXT              starts a daemon whose page has the text at /state/cart; closed closes its tab
 func TestCommandLines(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
@@ -109,6 +111,12 @@ func (d *desk) do(line string) {
 		d.t.Setenv("PAGEWIRE_TOKEN_FILE", "")
 	case "page":
 		d.page = start(d.t, "", w[1])
+	case "tool":
+		d.page.page.SetTool(w[1], testkit.Tool{Members: map[string]any{"description": w[2]},
+			Run: func(_ context.Context, args json.RawMessage, _ func(map[string]any)) any {
+				escaped := strconv.Quote(string(args))
+				return json.RawMessage(strings.ReplaceAll(w[3], "$ARGS", escaped[1:len(escaped)-1]))
+			}})
 	case "closed":
 		d.page.g.CloseTab("a")
 	default:

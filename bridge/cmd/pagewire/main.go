@@ -127,8 +127,8 @@ var groups = []struct {
 		return []*cobra.Command{configCommand(), extensionCommand(), doctorCommand()}
 	}},
 	{"Look at open pages", func() []*cobra.Command {
-		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), pickCommand(),
-			inspectCommand()}
+		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), toolsCommand(),
+			callCommand(), pickCommand(), inspectCommand()}
 	}},
 	{"Run by programs", func() []*cobra.Command {
 		return []*cobra.Command{serveInto(new(serveFlags)), changesCommand(), nodeCommand()}

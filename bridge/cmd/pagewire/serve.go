@@ -50,7 +50,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 			"share it. It ends with the last of them, or with the daemon; its logins and drafts are\n" +
 			"lost then.\n\n" +
 			"--allow-origin, --deny-origin, --only, --shown, --parts, --reminders, --debugging-tools,\n" +
-			"--no-subscriptions and --front are this agent's alone.",
+			"--no-page-tools, --no-subscriptions and --front are this agent's alone.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -137,6 +137,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false,
 		"show this agent also the tools that pages have for "+
 			"their developers")
+	f.BoolVar(&o.Flags.NoPageTools, "no-page-tools", false,
+		"let this agent look and never act: no tool of a page exists for it")
 	f.BoolVar(&o.Flags.NoSubscriptions, "no-subscriptions", false,
 		"offer this agent no subscriptions to resources: it gets method not found")
 	f.BoolVar(&o.Flags.Front, "front", false,
@@ -254,6 +256,10 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 		if err := checkOrigins(name, origins); err != nil {
 			return err
 		}
+	}
+	if o.Flags.DebuggingTools && o.Flags.NoPageTools {
+		return errors.New(
+			"--debugging-tools and --no-page-tools contradict each other: choose one")
 	}
 	if said("parts") {
 		if len(o.Flags.Shown)+len(o.browser.Open) == 0 {

@@ -265,7 +265,8 @@ func (d *daemon) serve(c *Conn) {
 
 // answer returns the daemon's hello to a client. It registers an agent that it accepts.
 func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
-	mine = Hello{Version: d.o.Version, PID: os.Getpid()}
+	mine = Hello{Version: d.o.Version, PID: os.Getpid(),
+		Flags: Flags{NoPageTools: h.Flags.NoPageTools}}
 	isOnDemand := d.o.Foreground == ""
 	switch {
 	case h.Protocol != Protocol:

@@ -540,6 +540,41 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 	l.Remove()
 }
 
+// A daemon of an older build, which would show pages' tools to an agent that is to get none, does not serve it. One of
+// this build says that it hides them.
+func TestDaemonThatWouldShowTools(t *testing.T) {
+	m := newMachine(t)
+	dir := testkit.Must(userdir.Open(m.hub))(t)
+	defer dir.Close()
+	l := testkit.Must(dir.Listen(socketName))(t)
+	defer l.Remove()
+	var h Hello
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			writeHello(c, h)
+			c.Close()
+		}
+	}()
+	looks := Hello{Version: "1.0.0", As: AsAgent, Flags: Flags{NoPageTools: true}}
+	for _, older := range []bool{true, false} {
+		h = Hello{Version: "1.0.0"}
+		if !older {
+			h = (&daemon{o: Options{Version: "1.0.0", Busy: func() bool { return false }}, agents: map[*beating]bool{}}).answer(Hello{Protocol: Protocol, As: AsProbe,
+				Flags: looks.Flags}, nil)
+		}
+		if _, err := (Dialer{Hub: m.hub}).Dial(t.Context(), looks); errors.Is(err, errOutdated) != older {
+			t.Errorf("older is %t: %v", older, err)
+		}
+	}
+	if _, err := m.dial(AsAgent); err != nil {
+		t.Errorf("another agent: %v", err)
+	}
+}
+
 func TestWhatCountsAsSilence(t *testing.T) {
 	begin := time.Now()
 	for _, c := range []struct {

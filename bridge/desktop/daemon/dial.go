@@ -243,7 +243,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	case c.Daemon.Protocol != Protocol:
 		err = fmt.Errorf("%w: %s", ErrOther,
 			otherProtocol(c.Daemon, Hello{Protocol: Protocol, Version: mine.Version}))
-	case c.Daemon.Outdated:
+	case c.Daemon.Outdated, mine.Flags.NoPageTools && !c.Daemon.Flags.NoPageTools:
 		err = errOutdated
 	case c.Daemon.Error != "":
 		err = fmt.Errorf("%w: %s", ErrOther, c.Daemon.Error)

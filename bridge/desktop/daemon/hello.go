@@ -63,7 +63,7 @@ type Hello struct {
 	// A client's members:
 
 	As string `json:"as,omitempty"`
-	// Flags are this agent's.
+	// Flags are this agent's. A daemon's has NoPageTools alone.
 	Flags Flags `json:"flags,omitzero"`
 	// Launch asks for the browser that the daemon launches. nil does not.
 	Launch *Launch `json:"launch,omitempty"`
@@ -125,6 +125,9 @@ type Flags struct {
 	Inject    bool        `json:"inject,omitempty"`
 	// DebuggingTools shows the agent the pages' tools for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
+	// NoPageTools hides the tools of all pages from the agent. A daemon repeats it in its hello: one
+	// of an older build would show them.
+	NoPageTools bool `json:"noPageTools,omitempty"`
 	// NoSubscriptions switches the agent's resource subscriptions off.
 	NoSubscriptions bool `json:"noSubscriptions,omitempty"`
 	// Front shows the agent which tab is in front.

@@ -136,7 +136,7 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
 		Shown: f.Shown, Opened: f.Opened, Parts: f.Parts, PartsFile: f.PartsFile,
 		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front,
-		NoSubscriptions: f.NoSubscriptions}
+		NoPageTools: f.NoPageTools, NoSubscriptions: f.NoSubscriptions}
 }
 
 // comeBack is the time before a new daemon admits pages. In it the former daemon's agents bring the

@@ -35,6 +35,8 @@ type Scope struct {
 	// Front adds the tab in front of the user (FrontURI), and Debugging the tools that pages have
 	// for their developers.
 	Front, Debugging bool
+	// NoPageTools removes the tools of all pages.
+	NoPageTools bool
 	// Shown lists origins whose pages the user shows (bridge.Owner.Shown), besides what these
 	// offer, and Opened such origins of browsers that Pagewire launched.
 	Shown, Opened []string
@@ -315,10 +317,20 @@ func (p *Pass[P]) Resolve(uri string) *Route[P] {
 	return nil
 }
 
+// HidesTools says why no page's tool exists for the agent, or "". An agent may pass the remedy on to
+// its user.
+func (p *Pass[P]) HidesTools() (why string) {
+	if p.scope.NoPageTools {
+		why = "Tools of pages are switched off for you. Only your user can change that: by " +
+			"leaving --no-page-tools of pagewire serve out of your configuration"
+	}
+	return why
+}
+
 // To returns the route to a page whose tool an agent calls, or nil. debugging means that the tool
 // is for the page's developers.
 func (p *Pass[P]) To(page P, debugging bool) *Route[P] {
-	if debugging && !p.SeesDebugging() || !p.Permits(page.Owner()) {
+	if p.HidesTools() != "" || debugging && !p.SeesDebugging() || !p.Permits(page.Owner()) {
 		return nil
 	}
 	return &Route[P]{p, page}

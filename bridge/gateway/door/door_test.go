@@ -109,6 +109,10 @@ func TestRoutes(t *testing.T) {
 		all.To(page{owner}, true) == nil {
 		t.Error("a page of Work is not permitted, or its tool for developers is")
 	}
+	if looks := d.Pass(Scope{NoPageTools: true, Debugging: true}); looks.To(page{owner}, false) != nil || looks.To(page{owner}, true) != nil ||
+		looks.HidesTools() == "" || looks.Resolve(app+"/doc") == nil || looks.Restricts(false, false) || all.HidesTools() != "" {
+		t.Error("a scope without pages' tools has some, or lacks more")
+	}
 	owner.Profile = "Private"
 	if r.Holds() || called.Holds() || joint.Sees(app+"/doc") || joint.Permits(*owner) || !all.Permits(*owner) {
 		t.Error("a page that is of Private now is permitted")
