@@ -77,7 +77,7 @@ func newShell(t *testing.T) *shell {
 	// Commands that speak to the gateway find the world's, by its directory and address. Commands
 	// that write configuration write it in the file's own HOME.
 	wrapper := fmt.Sprintf(
-		"#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
+		"#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|tools|call|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
 			"export XDG_CONFIG_HOME=%[3]q\ncase \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\n"+
 			"exec %[1]q \"$@\" --hub %[2]s\n",
 		binary("pagewire"),
