@@ -45,6 +45,7 @@ var scripts = []scriptRow{
 	{"react", "share"},
 	{"dev", "page/early share"},
 	{"vite", ""},
+	{"next", ""},
 	{"vue", "share"},
 	{"views", ""},
 	{"view", ""},

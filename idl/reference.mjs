@@ -25,6 +25,7 @@ const modules = {
   react: "A hook for React.",
   dev: "For an app in development.",
   extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
+  next: "For Next.js' configuration.",
   testing: "For tests.",
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",

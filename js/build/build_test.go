@@ -256,7 +256,7 @@ func everyEntryResolves(t *testing.T, dir string) {
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
 		"pagewire/views": "views.js", "pagewire/view": "view.js",
 		"pagewire/testing": "testing.js", "pagewire/vite": "vite.js",
-		"pagewire/dev": "dev.none.js",
+		"pagewire/dev":            "dev.none.js",
 		"pagewire/extension/page": "extension.page.js", "pagewire/extension/relay": "extension.relay.js",
 		"pagewire/extension/worker": "extension.worker.js",
 	} {

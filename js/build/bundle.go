@@ -46,6 +46,8 @@ var bundled = []script{
 	{"js/testing/index.ts", "testing.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/testing/index.ts", "testing.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/vite/index.ts", "vite.js", api.FormatESModule, api.PlatformNode},
+	{"js/next/index.ts", "next.js", api.FormatESModule, api.PlatformNode},
+	{"js/next/index.ts", "next.cjs", api.FormatCommonJS, api.PlatformNode},
 	{"js/dev/index.ts", "dev.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/dev/none.ts", "dev.none.js", api.FormatESModule, api.PlatformNeutral},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
@@ -88,7 +90,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 	for _, pattern := range []string{"*.d.*ts", "inspector/*.html"} {
 		errs = append(errs, copyFiles(dist, filepath.Join(root, "js"), pattern))
 	}
-	for _, name := range []string{"react", "store", "vue", "elements", "iife", "testing"} {
+	for _, name := range []string{"react", "store", "vue", "elements", "iife", "testing", "next"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name+".d.cts"),
 			filepath.Join(root, "js", name+".d.ts")))
 	}
@@ -104,7 +106,8 @@ var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagew
 
 // readable are the modules that reach pages only through a bundler. The npm package has them
 // unminified, with their maps.
-var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "dev.js", "dev.none.js"}
+var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "next.js", "dev.js",
+	"dev.none.js"}
 
 // minifyAll runs terser over the fetched scripts and their maps.
 //

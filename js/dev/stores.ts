@@ -1,6 +1,6 @@
 /** Wrappers of what makes stores, which the Vite plugin puts in place of a library's exports. */
 import type { AnyStore } from "../store.d.ts";
-import { type Any, isShared, share } from "./share.ts";
+import { type Any, share } from "./share.ts";
 
 /**
  * Wraps `maker`, to share each store that it makes. Zustand's may return a function that makes the
@@ -55,7 +55,3 @@ export const queries = (Client: new (...args: Any[]) => Any): typeof Client =>
       adoptClient(this);
     }
   };
-
-/** Shares a store that was found, unless it is shared. */
-export const adopt = (name: string, store: Any): (() => void) | undefined =>
-  isShared(store) ? undefined : share(name, store, `State of a store of ${name}.`);

@@ -50,7 +50,7 @@ test("installing it installs nothing else", async () => {
 });
 
 test("modules for bundlers are readable, and each has its map, which has its sources", async () => {
-  for (const name of ["react", "store", "vue", "testing", "vite", "dev"]) {
+  for (const name of ["react", "store", "vue", "testing", "vite", "next", "dev"]) {
     const file = join(plain, "node_modules/pagewire", `${name}.js`);
     const text = await readFile(file, "utf8");
     assert.ok(text.split("\n").length > text.length / 80, `${name}.js is not made small`);
@@ -112,7 +112,7 @@ const withWebMCP = `document.modelContext?.getTools().then(([tool]) => tool?.ori
 
 const imports = (name) => `import type {} from "${name}";`;
 const references = (name) => `/// <reference types="${name}" />`;
-const subpaths = "/iife /react /store /vue /elements /testing /view /views /dev /extension/worker /core /wasm";
+const subpaths = "/iife /react /store /vue /elements /testing /view /views /dev /next /extension/worker /core /wasm";
 /** Packages in the order of import; the ways to import them; further uses; whether it compiles without skipLibCheck. */
 const besides = [
   ["pagewire", [imports, references], alone, true],

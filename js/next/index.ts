@@ -1,0 +1,19 @@
+/**
+ * dist/next.js and .cjs: `withPagewire`, for Next.js' configuration. The dev server then puts
+ * `pagewire/dev` into each page, before the app's own scripts. A build is left as it is.
+ */
+import type * as types from "../next.d.ts";
+
+type Config = { instrumentationClientInject?: string[]; env?: object };
+
+export const withPagewire: typeof types.withPagewire = (given, { gateway } = {}) =>
+  (async (phase: string, context: object) => {
+    const config = (typeof given === "function" ? await given(phase, context as never) : given) as Config | undefined;
+    if (phase !== "phase-development-server") return config ?? {};
+    return {
+      ...config,
+      instrumentationClientInject: [...(config?.instrumentationClientInject ?? []), "pagewire/dev"],
+      ...(gateway && { env: { ...config?.env, PAGEWIRE_GATEWAY: gateway } }),
+    };
+  }) as never;
+export default withPagewire;
