@@ -253,7 +253,7 @@ func composable(b *tab) {
 }
 
 // libraries are the other dependencies of the apps, and their build tools; js/ has them.
-var libraries = strings.Fields("react react-dom vite @vitejs vue")
+var libraries = strings.Fields("react react-dom vite @vitejs vue svelte")
 
 // installApp copies an app of npm/, and installs the package into it without a network: the package
 // has no dependencies. The app's own tools are those of js/.

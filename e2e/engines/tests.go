@@ -78,6 +78,8 @@ var leftOut = []exclusion{
 		"TestExtensionTellsTheTabInFront TestExtensionLinkEndsUnconfirmed TestExtensionShows TestExtensionSharesAPart " +
 		"TestExtensionShowsATabOfCDP TestExtensionShowsWithoutItsWorker",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
+	{"TestPicker TestPickerAccessible TestPickerComponents",
+		"a person's clicks and keys come by the Chrome DevTools Protocol"},
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +
 		"TestTypeScriptClientAtAFleet TestPagesOfADesktopAtANode TestClientsOfADaemonThatIsKilled " +
