@@ -47,8 +47,12 @@ let errors: List;
 /** Replaces the errors of the dev server. */
 export function buildErrors(now: Any[]): void {
   built = now.map(({ message, file, id, loc }) => {
-    const place = loc?.line ? `${loc.file ?? file ?? id}:${loc.line}:${loc.column}` : (file ?? id);
-    return { build: textOf(message), ...(place && { at: short(place, 200) }) };
+    // Compilers begin with the number of errors, with a code of their own, or with the place.
+    const text = `${message}`.replace(/^\w+ failed with \d+ errors?:\s+/, "").replace(/^\[\w+\] /, "");
+    const place = loc?.line
+      ? `${loc.file ?? file ?? id}:${loc.line}:${loc.column}`
+      : (/\[ (\S+:\d+:\d+) \]/.exec(text)?.[1] ?? file ?? id);
+    return { build: textOf(text.replace(`${place} `, "")), ...(place && { at: short(place, 200) }) };
   });
   errors.changed();
 }

@@ -45,15 +45,20 @@ const nameOf = (importer: string): string => fileOf(importer).replace(/^.*\/|\.\
 
 const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}) => {
   let base = "/";
+  let root = "";
+  /** Looks again at the errors of the server. */
+  let check = (_gone: boolean): void => {};
   return {
     name: "pagewire",
     apply: "serve",
     enforce: "pre",
     // Listed from the start: Vite would reload the page when it discovers them.
     config: () => ({ optimizeDeps: { include: ["pagewire", "pagewire/store", "pagewire/dev"] } }),
-    configResolved(config: { base: string }) {
-      base = config.base;
+    configResolved(config: { base: string; root: string }) {
+      ({ base, root } = config);
     },
+    // A plugin may send no update: Svelte's does not when a module is again as it was before its error.
+    handleHotUpdate: () => check(false),
     resolveId(id: string, importer: string | undefined, options?: { ssr?: boolean; scan?: boolean }) {
       if (id === client) return mark + client;
       // A scan for dependencies has to find the library itself.
@@ -99,18 +104,22 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
         if (typeof message === "string") return;
         const { type, err } = message;
         if (type === "error") {
-          errors.set(err.id ?? "", { message: err.message, id: err.id, loc: err.loc });
+          const { message, id, loc } = JSON.parse(JSON.stringify(err).replaceAll(`${root}/`, ""));
+          errors.set(err.id ?? "", { message, id, loc });
           tell(ws);
         } else if (type !== "update" && type !== "full-reload") return;
-        // Checks each module: an update need not mend its error, and an error may be of a text that
-        // was replaced since.
+        check(type !== "error");
+      };
+      // Each module: an update need not mend its error, and an error may be of a text that was
+      // replaced since.
+      check = (gone) => {
         for (const [id, error] of errors)
           if (existsSync(fileOf(id)))
             (server.environments?.client ?? server).transformRequest(id).then(
               () => mended(id, error),
               () => {},
             );
-          else if (type !== "error") mended(id, error);
+          else if (gone) mended(id, error);
       };
       ws.on("pagewire:errors", (_, page) => tell(page));
     },
