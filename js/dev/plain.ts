@@ -15,11 +15,12 @@ const longest = 4_000;
 const secrets = new RegExp(
   [
     /\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*/, // JWT
-    /(?<=\b(Bearer|Basic|Digest) )\S{8,}/,
+    /(?<=\b([Bb]earer|[Bb]asic|[Dd]igest) )\S{8,}/,
     /\b(sk|pk|rk|whsec|sess|key|tok|secret)[-_][\w-]{16,}/,
     /\b(gh[a-z]|github_pat|glpat|xox[a-z]|npm|hf|shp[a-z]{2})[-_][\w-]{10,}/,
+    /\bya29\.[\w-]{10,}|(?<=\bhooks\.slack\.com\/services\/)\S+|\bAGE-SECRET-KEY-\w+/,
     /\b(AKIA|ASIA)[A-Z\d]{16}\b|\bAIza[\w-]{30,}|\bSG\.[\w-]{16,}\.[\w-]{16,}/,
-    /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*-----|$)/,
+    /-----BEGIN [A-Z ]*PRIVATE KEY[A-Z ]*-----[\s\S]*?(-----END [A-Z ]*-----|$)/,
     /(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/, // a password in an address
     /\b[\da-fA-F]{32,}\b/,
     /(?<![\w+/])(?=[\w+/-]*\d)(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])(?:[\w+-]{32,}|[\w+]{20,}\/[\w+/]{19,})={0,2}/,
@@ -28,11 +29,30 @@ const secrets = new RegExp(
     .join("|"),
   "g",
 );
+/** Secrets by their names in a text: in an address, a form, an environment, in JSON, in headers. */
+const named = new RegExp(
+  "((?:pass(?:word|wd|phrase)|pwd|secret|token|credential|signature|session[-_]?id|[?&#](?:code|sig|otp|sid)|" +
+    "(?:api|access|account|private|signing|master|session)[-_]?key)[\\w-]{0,40})" +
+    '(?:(\\\\?"\\s*:\\s*\\\\?")[^"\\\\]+|(=["\']?)[^\\s"\'&,;<>…]+)|' +
+    "(\\b(?:authorization|cookie|x-[\\w-]{0,40}(?:key|token|auth))\\s*:\\s*)[^\\r\\n]+",
+  "gi",
+);
+const cards = /\b\d(?:[ -]?\d){13,18}\b/g; // 13 digits are a time in milliseconds
 /** Names of members that fields of a form have not. */
-const names = /(^|[^a-z])(jwt|bearer|authori[sz]ation|cookies?|[cx]srf|session ?(id|key)|signature)([^a-z]|$)/i;
+const names = new RegExp(
+  "(^|[^a-z])(jwt|bearer|authori[sz]ation|cookies?|[cx]srf|s(ession)?[ _-]?id|session[ _-]?key|" +
+    "signature|(signing|master|account)[ _-]?key|[a-z]*tokens?)([^a-z]|$)",
+  "i",
+);
+const isSecretMember = (name: string): boolean =>
+  isSecretName(name) || names.test(name.replace(/([a-z])(?=[A-Z])/g, "$1 "));
 
 /** A text without what looks like a secret in it. */
-export const redacted = (text: string): string => (isCard(text) ? redaction : text.replace(secrets, redaction));
+export const redacted = (text: string): string =>
+  text
+    .replace(cards, (digits) => (isCard(digits) ? redaction : digits))
+    .replace(named, `$1$2$3$4${redaction}`)
+    .replace(secrets, redaction);
 
 /** A text of a bounded length. What is cut is not searched, and leaves no half of a secret. */
 export function short(text: string, length = longest): string {
@@ -84,7 +104,11 @@ export function plain(value: unknown): unknown {
     if (/^(Promise|Weak(Map|Set|Ref))$/.test(tag)) return `[${tag}]`;
     const { toJSON } = value as { toJSON?: unknown };
     if (typeof toJSON === "function") return copy(toJSON.call(value), secret, until);
-    if (Array.isArray(value)) return copyList(value, value.length, secret, until);
+    if (Array.isArray(value)) {
+      // a header is a pair of name and value
+      const isPair = value.length === 2 && typeof value[0] === "string" && isSecretMember(value[0]);
+      return copyList(value, value.length, secret || isPair, until);
+    }
     if (tag === "Set") return copyList(value as Set<unknown>, (value as Set<unknown>).size, secret, until);
     if (tag === "Map") return copyMembers([...(value as Map<unknown, unknown>).keys()], value, secret, until);
     return copyMembers(Object.keys(value), value, secret, until);
@@ -104,6 +128,8 @@ export function plain(value: unknown): unknown {
 
   function copyMembers(keys: unknown[], of: object, secret: boolean, until: number): object {
     const members: [string, unknown][] = [];
+    const { name: called, value: its } = of as { name?: unknown; value?: unknown };
+    const isField = its !== undefined && typeof called === "string" && isSecretMember(called);
     for (const [i, key] of keys.entries()) {
       if (left < until) {
         members.push(["…", `${keys.length - i} more are cut`]);
@@ -115,7 +141,7 @@ export function plain(value: unknown): unknown {
       let member: unknown;
       try {
         const value = tagOf(of) === "Map" ? (of as Map<unknown, unknown>).get(key) : Reflect.get(of, key as string);
-        member = copy(value, secret || isSecretName(name) || names.test(name), half(until));
+        member = copy(value, secret || isSecretMember(name) || (isField && name === "value"), half(until));
       } catch (error) {
         member = `[cannot be read: ${short(`${error}`, 200)}]`;
       }
