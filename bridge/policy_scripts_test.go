@@ -53,7 +53,7 @@ var scripts = []scriptRow{
 	{"inspector", "link/reconnect.ts parts"},
 	{"cli", ""},
 	{"extension", "page/early page/late link core inspector parts shown"},
-	{"test", "page/early page/common page/resources page/webmcp page/gateway page/late link"},
+	{"test", "page/early page/common page/resources page/webmcp page/gateway page/late link dev"},
 }
 
 func TestScriptsFollowTheTable(t *testing.T) {
