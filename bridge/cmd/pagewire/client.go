@@ -2,17 +2,22 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
+	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
 // listed is a resource or template in the output of ls --json.
@@ -64,33 +69,37 @@ func lsCommand() *cobra.Command {
 				}
 				printTabs(cmd.ErrOrStderr(), cli.IsTerminal(cmd.ErrOrStderr()), is.Tabs)
 			}
-			if asJSON {
-				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()), cli.IndentedJSON(list))
-				return err
-			}
-			if len(list) == 0 {
+			if len(list) == 0 && !asJSON {
 				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: no open page offers a resource")
 				return nil
 			}
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "URI\tTYPE\tTAB\tTITLE")
+			rows := [][]string{{"URI", "TYPE", "TAB", "TITLE"}}
 			for _, r := range list {
-				kind := r.MIMEType
-				if kind == "" {
-					kind = "-"
-				}
-				if r.Title == "" {
-					r.Title = r.Name
-				}
-				fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", cli.Plain(r.URI), cli.Plain(kind), r.Tab,
-					cli.Plain(r.Title))
+				rows = append(rows, []string{r.URI, cmp.Or(r.MIMEType, "-"), fmt.Sprint(r.Tab),
+					cmp.Or(r.Title, r.Name)})
 			}
-			return table.Flush()
+			return printList(cmd, asJSON, list, rows)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	h.add(cmd)
 	return cmd
+}
+
+// printList prints a list as JSON, or as a table of its rows.
+func printList(cmd *cobra.Command, asJSON bool, list any, rows [][]string) error {
+	if asJSON {
+		_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()), cli.IndentedJSON(list))
+		return err
+	}
+	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, text := range row {
+			row[i] = cli.Plain(text)
+		}
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	return table.Flush()
 }
 
 // printTabs names the open tabs that offer agents nothing, if a person reads it at a terminal.
@@ -129,7 +138,7 @@ func readCommand() *cobra.Command {
 		Example: "  pagewire read https://shop.example/state/cart",
 		Args:    arguments("URI", 1, 1),
 
-		ValidArgsFunction: h.complete(1, uris),
+		ValidArgsFunction: h.complete(1, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && output != "" {
 				return usageError{cmd, errors.New("--json and --output: choose one")}
@@ -141,7 +150,7 @@ func readCommand() *cobra.Command {
 			defer session.Close()
 			r, err := session.ReadResource(cmd.Context(), &mcp.ReadResourceParams{URI: args[0]})
 			if err != nil {
-				return askError(args[0], err, lsLists)
+				return askError(args[0], err, "ls")
 			}
 			if asJSON {
 				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()),
@@ -219,4 +228,111 @@ func grouped(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+func toolsCommand() *cobra.Command {
+	var h hubFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "tools",
+		Short: "List the tools that agents have",
+		Long: "Lists Pagewire's own tools and those of open pages: name, origin of the page,\n" +
+			"and the beginning of the description. --json prints them whole, as agents get them.",
+		Example: "  pagewire tools",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			session, err := h.connect(cmd.Context(), &mcp.ClientOptions{})
+			if err != nil {
+				return err
+			}
+			defer session.Close()
+			list, rows := []*mcp.Tool{}, [][]string{{"NAME", "PAGE", "DESCRIPTION"}}
+			for t, err := range session.Tools(cmd.Context(), nil) {
+				if err != nil {
+					return err
+				}
+				page, _ := t.Meta["pagewire/origin"].(string) // Pagewire's own tools have none
+				list = append(list, t)
+				rows = append(rows,
+					[]string{t.Name, cmp.Or(page, "-"), gateway.Shorten(t.Description, 100)})
+			}
+			return printList(cmd, asJSON, list, rows)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	h.add(cmd)
+	return cmd
+}
+
+func callCommand() *cobra.Command {
+	var h hubFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "call NAME [JSON]",
+		Short: "Call a tool as an agent would",
+		Long: "Calls one of the tools that pagewire tools lists, and prints the text of its\n" +
+			"result. JSON is an object with the arguments, or - to read it from standard input.\n" +
+			"A tool of a page acts at once, as the user of the page, and nobody asks again.",
+		Example: `  pagewire call list_page_resources '{"contains": "cart"}'`,
+		Args:    arguments("NAME", 1, 2),
+
+		ValidArgsFunction: h.complete(1, true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			given, err := argumentsOf(cmd, append(args, "{}")[1])
+			if err != nil {
+				return err
+			}
+			session, err := h.connect(cmd.Context(), &mcp.ClientOptions{})
+			if err != nil {
+				return err
+			}
+			defer session.Close()
+			r, err := session.CallTool(cmd.Context(),
+				&mcp.CallToolParams{Name: args[0], Arguments: given})
+			if err != nil && !errors.As(err, new(*jsonrpc.Error)) {
+				return cli.Hint(err, "it may have run: look at its page before you call it again")
+			} else if err != nil {
+				return askError(args[0], err, "tools")
+			}
+			if err := printResult(cmd, r, asJSON); err != nil || !r.IsError {
+				return err
+			}
+			return fmt.Errorf("%s has failed: its result says why", cli.Plain(args[0]))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as MCP has it, in one line of JSON")
+	h.add(cmd)
+	return cmd
+}
+
+// argumentsOf returns the arguments for a tool: a text, or standard input for -.
+func argumentsOf(cmd *cobra.Command, given string) (text json.RawMessage, err error) {
+	text = json.RawMessage(given)
+	if given == "-" {
+		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), gateway.MaxMessageBytes))
+	}
+	var object map[string]any
+	if err == nil && (json.Unmarshal(text, &object) != nil || object == nil) {
+		err = usageError{cmd, fmt.Errorf("arguments %.60q: want a JSON object of at most 4 MiB, "+
+			`such as {"uri": "https://shop.example/state/cart"}`, text)}
+	}
+	return text, err
+}
+
+// printResult prints a result's texts, or with asJSON all of it.
+func printResult(cmd *cobra.Command, r *mcp.CallToolResult, asJSON bool) error {
+	if asJSON {
+		_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()), cli.JSON(r))
+		return err
+	}
+	var text []byte
+	for _, c := range r.Content {
+		if t, ok := c.(*mcp.TextContent); ok {
+			text = fmt.Appendln(text, strings.TrimSuffix(t.Text, "\n"))
+		} else {
+			fmt.Fprintln(cmd.ErrOrStderr(),
+				"pagewire: a part of the result is no text: --json prints it")
+		}
+	}
+	return show(cmd.OutOrStdout(), cli.IsTerminal(cmd.OutOrStdout()), "", text, false)
 }

@@ -55,13 +55,8 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	return session, nil
 }
 
-const (
-	lsLists    = "pagewire ls lists what there is"
-	toolsLists = "pagewire tools lists what there is"
-)
-
-// askError returns the error to print when a request about a resource or a tool has failed. lists
-// is the hint if there is none.
+// askError returns the error to print when a request about a resource or a tool has failed. If
+// there is none, the command lists shows what there is.
 func askError(about string, err error, lists string) error {
 	var wire *jsonrpc.Error
 	if !errors.As(err, &wire) {
@@ -69,7 +64,7 @@ func askError(about string, err error, lists string) error {
 	}
 	err = errors.New(cli.Plain(about + ": " + strings.TrimSuffix(wire.Message, ": "+about)))
 	if wire.Code == -32002 || wire.Code == -32602 {
-		return cli.Hint(err, lists)
+		return cli.Hint(err, "pagewire "+lists+" lists what there is")
 	}
 	return err
 }
@@ -95,3 +90,48 @@ func listening(ctx context.Context, addr string) bool {
 
 // hookTime bounds a hook, since the user's prompt waits for it.
 const hookTime = 900 * time.Millisecond
+
+// completionTime bounds a completion, for which a person waits.
+const completionTime = 500 * time.Millisecond
+
+// complete completes up to most arguments with names of tools, or else with URIs, from the daemon.
+// It is silent without one.
+func (h *hubFlags) complete(most int, tools bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) (found []string,
+		files cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		files = cobra.ShellCompDirectiveNoFileComp
+		session, err := h.connect(ctx, &mcp.ClientOptions{})
+		if err != nil || len(args) >= most {
+			return nil, files
+		}
+		defer session.Close()
+		offer := func(name string) {
+			if strings.HasPrefix(name, begun) && isHarmlessWord(name) {
+				found = append(found, name)
+			}
+		}
+		if tools {
+			for t, err := range session.Tools(ctx, nil) {
+				if err == nil {
+					offer(t.Name)
+				}
+			}
+			return found, files
+		}
+		for r, err := range session.Resources(ctx, nil) {
+			if err == nil {
+				offer(r.URI)
+			}
+		}
+		return found, files
+	}
+}
+
+// isHarmlessWord reports whether a shell takes a word as it is. Pages choose URIs and names of
+// tools, and the shell would run what is in $(...).
+func isHarmlessWord(word string) bool {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/@%+,=-"
+	return word != "" && word[0] != '-' && strings.Trim(word, safe) == ""
+}

@@ -37,7 +37,7 @@ func watchCommand() *cobra.Command {
 			}
 			return arguments("URI", 1, math.MaxInt)(cmd, args)
 		},
-		ValidArgsFunction: h.complete(math.MaxInt, uris),
+		ValidArgsFunction: h.complete(math.MaxInt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
 				return usageError{cmd, err}

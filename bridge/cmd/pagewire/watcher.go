@@ -228,7 +228,7 @@ func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 		}
 		r.failed = err.Error()
 	case w.strict():
-		return askError(r.uri, err, lsLists)
+		return askError(r.uri, err, "ls")
 	default:
 		w.reportError(r, err)
 	}
@@ -315,7 +315,7 @@ func (w *watcher) report(r *resource, result *mcp.ReadResourceResult) {
 // reportError prints the error of a read, unless it was the last one. The watch goes on, since the
 // failure may pass.
 func (w *watcher) reportError(r *resource, err error) {
-	text := askError(r.uri, err, lsLists).Error()
+	text := askError(r.uri, err, "ls").Error()
 	if r.failed == text {
 		return
 	}
