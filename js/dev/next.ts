@@ -6,10 +6,10 @@ export function followNext(built: (errors: object[]) => void, renewed: () => voi
   if (!("__next_f" in globalThis) && !document.getElementById("__NEXT_DATA__")) return;
   const listen = ({ data }: MessageEvent) => {
     try {
-      const { type, errors } = JSON.parse(data);
-      if (type !== "built" && type !== "sync") return;
-      if (type === "built" && !errors.length) renewed();
-      built(errors);
+      const { type, errors, data: updates } = JSON.parse(data);
+      // "built" is told of a page that was compiled for the first time, too.
+      if (type === "turbopack-message" && [updates].flat().some((update) => update.type === "partial")) renewed();
+      if (type === "built" || type === "sync") built(errors);
     } catch {} // some messages are not JSON
   };
   globalThis.WebSocket = new Proxy(WebSocket, {

@@ -29,10 +29,12 @@ export function shareRoute(): void {
   if (navigation) shareAt("/dev/route", "route", store as AnyStore, "Where the app's router is.");
 }
 
-/** The first line of an error, without what terminals are told about colours. */
-const textOf = (error: unknown): string =>
+/** The first line of an error that says what it is, without what terminals are told about colours. */
+function textOf(error: unknown): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what they are told
-  short(`${error}`.replace(/\x1b\[[\d;]*m/g, "").replace(/\n[\s\S]*/, ""), 200);
+  const lines = `${error}`.replace(/\x1b\[[\d;]*m/g, "").split("\n");
+  return short(lines.find((line) => line.trim() && !/:\d+:\d+$|:\s*$/.test(line)) ?? lines[0]!, 200);
+}
 
 /** Where an error comes from: the first place of its stack that is not in a package. */
 function placeIn(stack: unknown): string | undefined {
@@ -47,12 +49,10 @@ let errors: List;
 /** Replaces the errors of the dev server. */
 export function buildErrors(now: Any[]): void {
   built = now.map(({ message, file, id, loc }) => {
-    // Compilers begin with the number of errors, with a code of their own, or with the place.
-    const text = `${message}`.replace(/^\w+ failed with \d+ errors?:\s+/, "").replace(/^\[\w+\] /, "");
-    const place = loc?.line
-      ? `${loc.file ?? file ?? id}:${loc.line}:${loc.column}`
-      : (/\[ (\S+:\d+:\d+) \]/.exec(text)?.[1] ?? file ?? id);
-    return { build: textOf(text.replace(`${place} `, "")), ...(place && { at: short(place, 200) }) };
+    const place = loc?.line ? `${loc.file ?? id}:${loc.line}:${loc.column}` : /[^\s[\]()]+:\d+:\d+/.exec(message)?.[0];
+    const at = place ?? file ?? id;
+    // Compilers begin with a code of their own.
+    return { build: textOf(message).replace(/^\[\w+\] /, ""), ...(at && { at: short(at, 200) }) };
   });
   errors.changed();
 }
