@@ -77,6 +77,7 @@ func TestProjectedTools(t *testing.T) {
 			expectPart("list", await call("resources_list"), '"resources":[{"uri":"' + at("a") + '","mimeType":"text/plain","name":"a"},');
 			const read = await call("resources_read", { uri: at("a") });
 			expect("read", read.contents, [{ uri: at("a"), mimeType: "text/plain", text: "n is 1" }]);
+			n++;
 			context.notifyResourceUpdated(at("a"));
 			const changed = await call("resources_read", { uri: at("a"), since: read.revision });
 			expect("since a change", changed.contents.length, 1);

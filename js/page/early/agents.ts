@@ -24,7 +24,7 @@ import {
   warn,
 } from "./intrinsics.ts";
 import { load, preload } from "./load.ts";
-import type { Carrier, Gateway, Early, Port, Late } from "./shared.ts";
+import type { Gateway, Early, Port, Late } from "./shared.ts";
 
 /** `early` is the input of late.ts without the two members that this file adds. */
 export function agentsOf(early: Omit<Early, "start" | "failed">) {
@@ -63,17 +63,16 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       throw cause;
     }
   };
-  // Each promise is awaited, none returned: an async function that returns a promise calls its
-  // `then`, which a page can have patched; `await` does not.
-  const open = async (carrier: Carrier) => await (await arrive(true)).open(carrier);
-
   return {
     arrive,
 
-    /** Loads the late part, which then connects to the gateway or, without one, starts the core. */
-    async warmUp(gateway?: Gateway): Promise<void> {
+    /**
+     * Loads the late part, which then connects to the gateway, or answers chrome-devtools-mcp's
+     * devtoolstooldiscovery. Without either it starts the core.
+     */
+    async warmUp(whom?: Gateway | Event): Promise<void> {
       try {
-        await (await arrive(!gateway)).warmUp(gateway);
+        await (await arrive(!whom)).warmUp(whom);
       } catch {} // it has been reported
     },
 
@@ -132,7 +131,7 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
         if (silent) return;
         if (direction === "server-to-client" && !readies--) {
           silent = true;
-          warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire does not.");
+          warn("pagewire: another MCP server answers on 'mcp-default'.");
         }
         if (direction !== "client-to-server") return;
         asked = true;
@@ -199,7 +198,7 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       const transport: PagewireTransport = {
         async start() {
           requireOpen();
-          if (started) throw new Error("pagewire: the transport is started already");
+          if (started) throw new Error("pagewire: the transport is started");
           started = true;
         },
         async send(message) {
@@ -212,31 +211,31 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
         },
         async close() {
           end("closed by the client", false);
-          void closeWhenOpen();
+          void settle();
         },
       };
-      const closeWhenOpen = async () => {
+      /** Closes the port once it is open, if the client has ended. Its failure has been told. */
+      const settle = async () => {
         try {
-          (await port).close(ended);
-        } catch {} // it never opened
+          const opened = await port;
+          if (ended) opened.close(ended);
+        } catch {}
       };
       const port: Promise<Port> = (async () => {
         try {
-          return await open({ deliver: (message) => ended || transport.onmessage?.(message), closed: end });
+          // Awaited, as each promise here: an async function that returns a promise calls its `then`,
+          // which a page can have patched; `await` does not.
+          return await (await arrive(true)).open({
+            deliver: (message) => ended || transport.onmessage?.(message),
+            closed: end,
+          });
         } catch (cause) {
           end((cause as Error).message, true);
           throw cause;
         }
       })();
-      void settled(port);
+      void settle();
       return transport;
     },
   };
-}
-
-/** Prevents an unhandled rejection. `end` has notified the client of the failure. */
-async function settled(port: Promise<Port>): Promise<void> {
-  try {
-    await port;
-  } catch {}
 }

@@ -16,12 +16,12 @@ import {
   deleteProperty,
   descriptorOf,
   exception,
-  exec,
   getPrototypeOf,
   SafeWeakMap,
   warn,
 } from "./intrinsics.ts";
-import { type Late, shared, type Tooling } from "./shared.ts";
+import { since } from "./resourcetools.ts";
+import { type CoreSettings, type Execute, type GuardedArguments, type Late, shared, type Tooling } from "./shared.ts";
 
 /** The three methods, for converted arguments. `where` is the start of their error messages. */
 export type Methods = { readonly [name: string]: (args: readonly unknown[], where: string) => void };
@@ -56,10 +56,26 @@ export interface Installed {
 
 /** The message if the page has a registerResource that is not Pagewire's. */
 export const foreignContext =
-  "pagewire: modelContext.registerResource is defined by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.";
+  "pagewire: modelContext.registerResource is defined by another library or the browser: Pagewire's agents do not see what is registered with it.";
 
-/** Installs the page API in this window. `late` loads the late part. */
-export function install(methods: Methods, late: () => Promise<Late>): Installed {
+/** A tool as the page registers it: any member may be missing, or of another type. */
+interface Given {
+  name: string;
+  annotations?: object;
+  inputSchema?: { type?: unknown; properties?: object };
+  execute?: Execute;
+}
+
+/**
+ * Installs the page API in this window. `late` loads the late part. `projected` says whether a tool
+ * is one of Pagewire's own three.
+ */
+export function install(
+  methods: Methods,
+  late: () => Promise<Late>,
+  settings: CoreSettings,
+  projected: (name: string) => boolean,
+): Installed {
   const undo: Undo[] = [];
   const undoAll = () => {
     for (let i = undo.length; i--; ) undo[i]!(); // in reverse order
@@ -67,16 +83,39 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
   const add = (target: object, name: string, descriptor: PropertyDescriptor) =>
     void (undo[undo.length] = define(target, name, descriptor));
 
+  /**
+   * The tool that is registered in its place. Every host calls its `execute`, in whatever way, so
+   * this is where a call is guarded: webmcp/guard.ts, which comes only if the call gives a revision
+   * or the tool depends on a state.
+   */
+  const guarded = (tool = {} as Given): object => {
+    const { name, annotations, execute, inputSchema = { type: "object" } } = tool;
+    // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their
+    // user. First, since @mcp-b's lists the tool within its call.
+    shared.annotated.set(name, { ...annotations });
+    return {
+      __proto__: tool, // members may be of the tool's class
+      ...tool,
+      ...((shared.entries.size || settings.freshState?.[name]) &&
+        !projected(name) && {
+          inputSchema: { ...inputSchema, properties: { ...inputSchema.properties, pagewire_since: since } },
+        }),
+      execute:
+        execute?.call &&
+        (async (...args: GuardedArguments) =>
+          await (args[0]?.pagewire_since || settings.freshState?.[name]
+            ? (await late()).guard(name, execute, tool, args)
+            : apply(execute, tool, args))),
+    };
+  };
+
   let context: object | undefined = modelContext();
-  // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their
-  // user.
   const { registerTool, executeTool } = (context ?? {}) as Tooling;
-  if (registerTool && executeTool && !exec(/\[native code/, `${registerTool}`))
+  if (registerTool && executeTool)
     add(context!, "registerTool", {
       writable: true,
-      async value(this: Tooling, tool: { name: string; annotations?: object }, options: never) {
-        shared.annotated.set(tool.name, { ...tool.annotations }); // first: @mcp-b's lists the tool within its call
-        await apply(registerTool, this, [tool, options]);
+      async value(this: Tooling, tool: Given, options = {} as never) {
+        await apply(registerTool, this, [guarded(tool), options]);
       },
     });
   if (context && "registerResource" in context) {
@@ -95,10 +134,10 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     const check = acceptsOnly((shared.unused = context));
     for (const name of ["registerTool", "getTools", "executeTool"]) {
       const { [name]: value } = {
-        async [name](this: object, subject: object, ...rest: unknown[]) {
+        async [name](this: object, subject: Given, ...rest: unknown[]) {
           check(this);
-          subject = { ...subject }; // now, since the page may change it
-          return await (await late()).tool(this, name, subject, rest);
+          const copy = guarded(subject); // now, since the page may change it
+          return await (await late()).tool(this, name, copy, rest);
         },
       };
       add(ModelContext.prototype, name, { writable: true, enumerable: true, value });

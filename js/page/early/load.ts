@@ -15,17 +15,18 @@ let given: LateModule | undefined;
 
 const GIVE = Symbol.for("pagewire.core");
 
+type Page = { [GIVE]?: (module: LateModule) => void };
+
 export const load: Load = async ({ core }) => {
-  const page = globalThis as { [GIVE]?: (module: LateModule) => void };
   // Parcel turns a module that is named by a URL into a script without exports. Then core.ts calls
   // this, once.
   if (PAGEWIRE_BUNDLED)
-    page[GIVE] = (module) => {
+    (globalThis as Page)[GIVE] = (module) => {
       given = module;
     };
   let late: LateModule = await import(core);
   if (PAGEWIRE_BUNDLED) {
-    delete page[GIVE];
+    delete (globalThis as Page)[GIVE];
     if (!late.arrive) late = given as LateModule;
   }
   return { ...late, start: (page, options) => late.start(page, options, wasm) };

@@ -132,6 +132,8 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
         notifyResourceUpdated: (args, where) => notify(args[0] as string, where),
       },
       agents.arrive,
+      settings,
+      projection.projected,
     );
     context = installed.context;
     made = shared.unused;
@@ -153,9 +155,11 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       emit("error", { message: foreignContext });
     };
     if (!installed.foreign) listen(window, "load", onload);
+    listen(window, "devtoolstooldiscovery", agents.warmUp);
     undo = () => {
       installed.undo();
       unlisten(window, "load", onload);
+      unlisten(window, "devtoolstooldiscovery", agents.warmUp);
       stopAccepting();
       removeGlobal();
     };

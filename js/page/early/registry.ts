@@ -81,7 +81,7 @@ export function register(
   if (descriptor.length > maxDescription) limit(`The description of '${key}' exceeds`, maxDescription);
   if (entries.has(key)) throw exception("InvalidStateError", `${where}'${key}' is already registered.`);
   if (entries.size >= maxResources) limit("The number of resources reaches", maxResources);
-  if (signal && aborted(signal)) return warn(`pagewire: '${key}' was not registered: its signal is already aborted.`);
+  if (signal && aborted(signal)) return warn(`pagewire: '${key}' was not registered: its signal is aborted.`);
 
   const onabort = () => {
     // Only this registration: the page may have withdrawn it and registered the URI again.

@@ -16,25 +16,25 @@ import { shared, type Tooling } from "./shared.ts";
  * required, additionalProperties, minimum and maximum.
  */
 const text = (description: string) => ({ type: "string", description });
-const since = text("The last `revision`.");
+export const since = text("The last `revision`.");
 const tools: readonly (readonly [
   name: string,
   description: string,
   properties: object,
   required?: readonly string[],
 ])[] = [
-  ["resources_list", "Lists this page's resources: live state.", { cursor: text("The nextCursor.") }],
+  ["resources_list", "Lists this page's live resources.", { cursor: text("The nextCursor.") }],
   [
     "resources_read",
-    "Reads a resource of this page. With `since`, says only `unchanged` where it is.",
-    { uri: text("One of resources_list."), since, pointer: text("JSON Pointer.") },
+    "Reads a resource of this page. With `since`, what has changed.",
+    { uri: text("From resources_list."), since, pointer: text("JSON Pointer.") },
     ["uri"],
   ],
   [
     "resources_wait",
-    "Waits until resources change: `updated` names them, or is empty at the timeout. With `since`, no change is missed.",
+    "Waits until resources change: `updated` names them. With `since`, none is missed.",
     {
-      uris: { type: "array", description: "URIs. Default: all." },
+      uris: { type: "array", description: "Default: all." },
       since,
       timeoutMs: { type: "integer", minimum: 0, maximum: 25_000 },
     },
@@ -70,7 +70,7 @@ export function project(
         {
           name,
           description: tool[1],
-          inputSchema: { type: "object", properties: tool[2], required: tool[3] ?? [], additionalProperties: false },
+          inputSchema: { type: "object", properties: tool[2], required: tool[3], additionalProperties: false },
           annotations: { readOnlyHint: true, untrustedContentHint: true },
           // `await`, as everywhere in this layer: a returned promise would have its `then` looked
           // up.

@@ -129,7 +129,7 @@ export interface RegisteredTool {
   readonly name: string;
   readonly title?: string;
   readonly description: string;
-  readonly inputSchema?: { readonly type?: unknown };
+  readonly inputSchema?: { readonly type?: unknown; readonly properties?: { readonly [name: string]: unknown } };
   readonly outputSchema?: { readonly type?: unknown };
   readonly annotations?: Annotations;
   readonly window: Window;
@@ -169,6 +169,10 @@ export type Load = (settings: CoreSettings) => Promise<LateModule>;
  */
 export type Adopt = (base: string, options: PagewireOptions, load: Load) => void;
 
+/** A page's `execute`, and the arguments of one of its calls. */
+export type Execute = (...args: unknown[]) => unknown;
+export type GuardedArguments = [input?: { pagewire_since?: unknown }, ...unknown[]];
+
 /** The late part, for the early part. */
 export interface Late {
   /** Starts a core if there is none. Rejects with the error of `failed`. */
@@ -177,6 +181,11 @@ export interface Late {
   open(carrier: Carrier): Promise<Port>;
   /** Answers a call of one of Pagewire's own tools. Never rejects. */
   answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object>;
+  /**
+   * Calls a page's tool, unless the caller does not know the state on which the tool depends.
+   * The tool's own `execute` gets the input without the caller's revision.
+   */
+  guard(name: string, execute: Execute, self: unknown, args: GuardedArguments): Promise<unknown>;
   /** Runs a tool method, such as registerTool, of the model context that Pagewire has made. */
   tool(context: object, name: string, subject: object, rest: readonly unknown[]): Promise<unknown>;
   /** Takes the payload of an envelope that was posted to the window for a server. */
@@ -185,8 +194,9 @@ export interface Late {
   serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
   /**
    * Starts the core; with a gateway, connects to that instead, again whenever the connection ends.
+   * With a devtoolstooldiscovery it answers that, and all later ones.
    */
-  warmUp(gateway: Gateway | undefined): Promise<void>;
+  warmUp(whom: Gateway | Event | undefined): Promise<void>;
   /** Closes all ports and gives the core up, for good. */
   shutDown(reason: string): void;
 }

@@ -19,6 +19,9 @@ import { envelopes } from "./envelope.ts";
 import { servePort } from "./messageport.ts";
 import { revisionsOf } from "../resources/revisions.ts";
 import { resourceTools } from "../webmcp/resourcetools.ts";
+import { discovery } from "../webmcp/discovery.ts";
+import { guardOf } from "../webmcp/guard.ts";
+import { isObject } from "../early/basics.ts";
 import { listen, microtask, parse, SafeAbortController, SafeMap, keep, slice } from "../common/intrinsics.ts";
 
 /** A core that dies three times within ten seconds is not started again until an agent connects. */
@@ -158,6 +161,8 @@ export function arrive(early: Early): Late {
   // Without a prototype: a page could observe the browser's lookups in Object.prototype.
   const until = { __proto__: null, signal: end.signal } as AddEventListenerOptions;
   const gateways = gateway(early, revisions, cores, until);
+  const guard = guardOf(revisions, answers.memories, answers.look, cores.tools);
+  const discover = discovery(early, cores.tools, guard, until);
   // A page that was frozen (bfcache) may have missed changes: when it comes back, all its watchers
   // are notified. When it unloads for good, its ports close, since their clients may be in other
   // windows.
@@ -180,9 +185,14 @@ export function arrive(early: Early): Late {
     open,
     serve: (port, source) => servePort(port, source, open),
     answer: answers.answer,
+    guard,
     tool: box.tool,
     envelope: envelopes(early, open),
-    warmUp: async (gateway) => (gateway ? gateways.dial(gateway) : void (await need())),
+    async warmUp(whom) {
+      if (isObject(whom) && typeof whom !== "function") await discover(whom);
+      else if (whom) gateways.dial(whom);
+      else await need();
+    },
     shutDown(reason) {
       end.abort();
       cores.tools.shutDown();

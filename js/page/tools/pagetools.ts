@@ -17,6 +17,7 @@ import {
   error,
   listen,
   parse,
+  SafeAbortController,
   SafeMap,
   SafePromise,
   stringify,
@@ -28,7 +29,7 @@ import { describe } from "../resources/reads.ts";
 import { failure, unencodable } from "../common/refusal.ts";
 import type { FreshState } from "../../pagewire.d.mts";
 import type { Revisions } from "../resources/revisions.ts";
-import type { Early, RegisteredTool, Tooling } from "../early/shared.ts";
+import type { Early, Late, RegisteredTool, Tooling } from "../early/shared.ts";
 
 /**
  * The outcome of a call: the JSON text of the result, or the changed URIs that kept the tool from
@@ -64,7 +65,7 @@ interface Offer {
   readonly hints: Hints;
   /** The JSON text of MCP's Tool, for cores elsewhere. */
   readonly text: string;
-  /** The same for a core in the page; "" if its agents do not get the tool. */
+  /** The same for agents in the page. */
   readonly local: string;
 }
 
@@ -80,6 +81,8 @@ export function pageTools(
   /** The JSON text that cores elsewhere got last, and the text for a core in the page. */
   let told = "";
   let toldLocal = "";
+  /** The passes of the calls of cores, which guard.ts lets through. */
+  const passes = new SafeMap<string, boolean>();
   let busy = false;
   let again = false;
   let listing: Promise<void> | undefined;
@@ -104,11 +107,12 @@ export function pageTools(
           try {
             const tool = listed[i]!;
             name = tool.name;
-            if (tool.window !== globalThis.window || projected(name) || next.has(name)) continue;
+            if (tool.window !== globalThis.window || next.has(name)) continue;
             const offer = offerOf(tool);
             next.set(name, offer);
+            if (projected(name)) continue;
             text += (text && ",") + offer.text;
-            local += (local && offer.local && ",") + offer.local;
+            if (!offer.hints.debugging) local += (local && ",") + offer.local;
           } catch (cause) {
             error(`pagewire: the tool ${name} is not served to MCP clients: ${describe(cause)}`);
           }
@@ -170,11 +174,13 @@ export function pageTools(
     const state = freshOf(name);
     const hinted = stringify(hints) !== "{}";
     const leads = navigates(name);
+    // A core knows what its agents were given.
+    const { pagewire_since: given, ...properties } = inputSchema?.properties ?? {};
     const members = {
       name,
       ...(title && { title }),
       description,
-      inputSchema: { type: "object", ...inputSchema },
+      inputSchema: { type: "object", ...inputSchema, ...(given !== undefined && { properties }) },
       ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }),
       ...((state || hinted || leads) && {
         _meta: {
@@ -189,16 +195,12 @@ export function pageTools(
       hints,
       text: stringify({ ...members, ...(isOutput(outputSchema) && { outputSchema }) }),
       // Without the outputSchema: nothing in the page could check results against it.
-      local: hints.debugging
-        ? ""
-        : stringify({
-            ...members,
-            ...(hints.consequentialHint && { annotations: { ...members.annotations, destructiveHint: true } }),
-            description:
-              description +
-              (hints.consequentialHint ? consequential : "") +
-              (hints.untrustedContentHint ? untrusted : ""),
-          }),
+      local: stringify({
+        ...members,
+        ...(hints.consequentialHint && { annotations: { ...members.annotations, destructiveHint: true } }),
+        description:
+          description + (hints.consequentialHint ? consequential : "") + (hints.untrustedContentHint ? untrusted : ""),
+      }),
     };
   }
 
@@ -206,7 +208,7 @@ export function pageTools(
    * The URIs that a tool depends on, in canonical form for cores. Throws if the page's setting is
    * wrong: better no tool than an unguarded one.
    */
-  function freshOf(name: string): object | undefined {
+  function freshOf(name: string): FreshState | undefined {
     const fresh = settings.freshState;
     if (!fresh || !hasOwn(fresh, name)) return;
     const given = fresh[name] as readonly string[] | FreshState;
@@ -245,6 +247,7 @@ export function pageTools(
     elsewhere: boolean | undefined,
   ): Promise<Ran> {
     let result: Result;
+    let pass = "";
     let left: (() => Promise<boolean>) | undefined;
     try {
       if (name === arrived) return { text: stringify({ content: await answer() }) };
@@ -252,14 +255,14 @@ export function pageTools(
       if (!offer || !served) throw new TypeError("it is no longer registered");
       const { tool, hints } = offer;
       const input = parse(args || "{}");
-      // Polyfills of the older draft parse their input. A browser takes the object, and does not
-      // see this property.
-      if (!("toString" in input && input.toString !== toString))
-        defineProperty(input, "toString", { value: () => args || "{}" });
+      if (freshOf(name) && shared.annotated.has(name)) {
+        passes.set((pass = apply(randomUUID, crypto, [])), true);
+        input.pagewire_since = pass;
+      }
       const stale = changedOf(unless);
       if (stale.length) return { stale };
       if (navigates(name)) left = departure();
-      const output = await apply(served.executeTool, served, [tool, input, { signal }]);
+      const output = await apply(served.executeTool, served, [tool, inputOf(input), { signal }]);
       const marked = hints.untrustedContentHint && !elsewhere && settings.origin;
       if (output === null) result = failure("the page was left before the tool had finished");
       else result = toResult(output, isOutput(tool.outputSchema), elsewhere, marked);
@@ -268,14 +271,56 @@ export function pageTools(
       const why = describe(cause);
       if (why === unencodable) result = { content: [{ type: "text", text: why }] };
       else result = failure(settings.exposeErrors ? why : "The tool failed.");
+    } finally {
+      passes.delete(pass);
     }
     if (await left?.())
       result = { content: result.isError ? [] : result.content, _meta: { "pagewire/continues": true } };
     return { text: stringify(result) };
   }
 
+  /**
+   * The tools for a host that calls them in the page, also Pagewire's own three, each with its
+   * `execute`. A tool that was registered before Pagewire came is guarded here.
+   */
+  function hosted(guard: Late["guard"]): object[] {
+    const list: object[] = [];
+    tools.forEach(({ tool, local }, name) => {
+      const { description, inputSchema } = parse(local);
+      if (!projected(name)) inputSchema.properties = { ...inputSchema.properties, pagewire_since: since };
+      list[list.length] = {
+        name,
+        description,
+        inputSchema,
+        async execute(input: unknown) {
+          try {
+            const { signal } = new SafeAbortController();
+            const call = async (input: unknown) =>
+              await apply(served!.executeTool, served, [tool, inputOf(parse(stringify(input ?? {}))), { signal }]);
+            const output: string | null = await (shared.annotated.has(name)
+              ? call(input)
+              : (guard(name, call, undefined, [input as never]) as Promise<string>));
+            try {
+              return parse(output!);
+            } catch {
+              return output; // a text, or what the guard says
+            }
+          } catch (cause) {
+            error(`pagewire: the tool ${name} failed:`, cause);
+            return failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
+          }
+        },
+      };
+    });
+    return list;
+  }
+
   return {
     run,
+    hosted,
+    freshOf,
+    /** Whether what a call gives as its revision is the pass of a core's call, once. */
+    pass: (given: unknown): boolean => passes.delete(given as string),
     /** Whether a call of a tool has no effect that a second one would repeat. */
     onlyReads: (name: string) => tools.get(name)?.tool.annotations?.readOnlyHint ?? name === arrived,
     /**
@@ -315,6 +360,20 @@ export function pageTools(
 }
 
 const { toString } = Object.prototype;
+const { randomUUID } = crypto;
+
+const since = { type: "string", description: "The last `revision`." };
+
+/**
+ * An input for executeTool. Polyfills of the older draft parse their input. A browser takes the
+ * object, and does not see this property.
+ */
+function inputOf(input: object): object {
+  const text = stringify(input);
+  if (!("toString" in input && input.toString !== toString)) defineProperty(input, "toString", { value: () => text });
+  return input;
+}
+
 // From the prototype: a form's field of this name would hide it. Node, where tests run this file,
 // has no elements.
 const getAttribute = globalThis.Element?.prototype.getAttribute;

@@ -1,0 +1,77 @@
+package e2e
+
+import "testing"
+
+// A host in the page: chrome-devtools-mcp asks for tools by an event, and keeps the groups that it
+// was answered with. Its callers have no identity but the revision that they were given.
+const devtools = tooling + `
+	const discover = (target = window) => {
+		const groups = [];
+		target.dispatchEvent(Object.assign(new CustomEvent("devtoolstooldiscovery"), { respondWith: (group) => groups.push(group) }));
+		return groups;
+	};
+	const host = async () => {
+		let groups = discover();
+		await agent.until(() => (groups = discover()).at(-1)?.name === "Pagewire" && groups.at(-1).tools.length);
+		return Object.fromEntries(groups.at(-1).tools.map((tool) => [tool.name, tool]));
+	};
+	let total = 1, ran = 0;
+	const state = () => JSON.stringify({ items: Array.from({ length: 40 }, (_, i) => ({ sku: "article " + i })), total });
+	const changed = (now) => { total = now; document.modelContext.notifyResourceUpdated(at("cart")); };
+	const cart = () => document.modelContext.registerResource({ uri: at("cart"), name: "Cart", mimeType: "application/json", read: state });
+	const tools = async () => {
+		pagewire.configure({ freshState: { checkout: [at("cart")] } });
+		await document.modelContext.registerTool({ name: "checkout", description: "Pays.", execute: (input) => { ran++; return "paid " + JSON.stringify(input); } });
+		await document.modelContext.registerTool({ name: "add", description: "Adds.", inputSchema: { type: "object", properties: { to: { type: "integer" } } }, execute: ({ to }) => { changed(to); return { content: [{ type: "text", text: "added" }] }; } });
+	};`
+
+// The tools that a page gives to a host by an event: listed at the second event, with deltas, told
+// of changes by the next result, and refused to a caller that does not know the present state.
+func TestToolDiscovery(t *testing.T) {
+	t.Parallel()
+	each(t, allToolModes(t), func(t *testing.T, m toolMode) {
+		s := serve(t, page{head: m.head, tag: m.tag, script: devtools})
+		open(t, m.mode, s).expectations(`
+			cart();
+			await tools();
+			const { checkout, add, resources_list, resources_read, resources_wait } = await host();
+			expect("list", (await resources_list.execute({})).resources.map(({ uri }) => uri), [at("cart")]);
+			const first = await resources_read.execute({ uri: at("cart") });
+			expect("read", first.contents[0].text, state());
+			const since = first.revision;
+			expect("unchanged", Object.keys(await resources_read.execute({ uri: at("cart"), since })), ["revision", "unchanged"]);
+			const waits = resources_wait.execute({ uris: [at("cart")], since });
+			changed(2);
+			expect("waited", (await waits).updated, [at("cart")]);
+			const second = await resources_read.execute({ uri: at("cart"), since });
+			expect("the difference alone", [second.patch, second.contents, JSON.stringify(second).length < 120], [[{ op: "replace", path: "/total", value: 2 }], undefined, true]);
+			const third = await resources_read.execute({ uri: at("cart"), since: second.revision + "0" });
+			expect("another's revision", [third.contents.length, third.note.length > 9], [1, true]);
+
+			const paid = (pagewire_since) => checkout.execute({ a: 1, pagewire_since });
+			const refusal = async (what, since) => {
+				const { isError, content } = await paid(since);
+				expect(what, [isError, ran], [true, 0]);
+				return content[0].text;
+			};
+			const now = await refusal("without a revision", undefined);
+			expectPart("with the state", now, '"total":2}}');
+			const stale = await refusal("with an older one", since);
+			expectPart("with the difference", stale, '"patch":[{"op":"replace","path":"/total","value":2}]}');
+			expect("with one of a list", (await refusal("", (await resources_list.execute({})).revision)).includes('"now":'), true);
+			const [, revision] = now.match(/"pagewire_since":"([^"]+)"/);
+			expect("with that of the refusal", [await paid(revision), await paid(second.revision), ran], ['paid {"a":1}', 'paid {"a":1}', 2]);
+			expect("the page's own", await paid("*"), 'paid {"a":1}');
+
+			const { content } = await add.execute({ to: 3, pagewire_since: revision });
+			expect("the tool's result", [content.length, content[0].text], [2, "added"]);
+			expectPart("told in it", content[1].text, '\n{"uri":"' + at("cart") + '","patch":[{"op":"replace","path":"/total","value":3}]}');
+			const [, told] = content[1].text.match(/revision is now "([^"]+)"/);
+			expect("told once", (await checkout.execute({ pagewire_since: told })), "paid {}");
+			expect("without a revision as before", (await add.execute({ to: 4 })).content.length, 1);
+		`)
+		if s.fetched("/pagewire.wasm") {
+			t.Error("the wasm was fetched for it")
+		}
+	})
+}
