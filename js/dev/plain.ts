@@ -7,7 +7,7 @@ import { isCard, isSecretName } from "../share/secrets.ts";
 export const redaction = "[redacted]";
 /** Characters of one resource, about, and levels of objects in it. */
 const most = 100_000;
-const deepest = 40;
+const deepest = 30;
 /** Characters of one text. */
 const longest = 4_000;
 
@@ -114,34 +114,34 @@ export function plain(value: unknown): unknown {
     return copyMembers(Object.keys(value), value, secret, until);
   }
 
-  /** Half of what is left: a large member leaves room for those after it. */
-  const half = (until: number): number => until + (left - until) / 2;
+  /** A large member leaves a fifth of the room to those after it. */
+  const fifth = (until: number): number => until + (left - until) / 5;
 
   function copyList(items: Iterable<unknown>, length: number, secret: boolean, until: number): unknown[] {
     const list: unknown[] = [];
     for (const item of items) {
       if (left < until) return [...list, `[${length - list.length} more are cut]`];
-      list.push(copy(item, secret, half(until)) ?? null);
+      list.push(copy(item, secret, fifth(until)) ?? null);
     }
     return list;
   }
 
   function copyMembers(keys: unknown[], of: object, secret: boolean, until: number): object {
     const members: [string, unknown][] = [];
-    const { name: called, value: its } = of as { name?: unknown; value?: unknown };
-    const isField = its !== undefined && typeof called === "string" && isSecretMember(called);
+    const called = keys.includes("value") && Object.getOwnPropertyDescriptor(of, "name")?.value;
+    const isField = typeof called === "string" && isSecretMember(called);
     for (const [i, key] of keys.entries()) {
       if (left < until) {
         members.push(["…", `${keys.length - i} more are cut`]);
         break;
       }
       // A key of a Map may be an object, and a key may be a secret itself.
-      const name = typeof key === "object" ? JSON.stringify(copy(key, false, half(until))) : short(String(key), 200);
+      const name = typeof key === "object" ? JSON.stringify(copy(key, false, fifth(until))) : short(String(key), 200);
       left -= name.length;
       let member: unknown;
       try {
         const value = tagOf(of) === "Map" ? (of as Map<unknown, unknown>).get(key) : Reflect.get(of, key as string);
-        member = copy(value, secret || isSecretMember(name) || (isField && name === "value"), half(until));
+        member = copy(value, secret || isSecretMember(name) || (isField && name === "value"), fifth(until));
       } catch (error) {
         member = `[cannot be read: ${short(`${error}`, 200)}]`;
       }

@@ -19,6 +19,8 @@ const libraries: { [name: string]: { [maker: string]: "stores" | "pinia" | "quer
   "svelte/store": { writable: "stores" },
   pinia: { createPinia: "pinia" },
 };
+for (const flavour of ["signals", "signals-core", "signals-react"])
+  libraries[`@preact/${flavour}`] = { signal: "stores" };
 for (const flavour of ["query-core", "react-query", "vue-query", "svelte-query", "solid-query"])
   libraries[`@tanstack/${flavour}`] = { QueryClient: "queries" };
 
