@@ -124,7 +124,7 @@ func TestPicker(t *testing.T) {
 		"connect-src 'self' ws:; img-src data:; require-trusted-types-for 'script'"}
 	b := openAlone(t, noFlag, serve(t, site)) // with the focus
 	p := b.points(a)
-	run[any](b, `typed.focus(); typed.select();`+recordsHeard+`
+	run[any](b, `await import("/dev.js?again"); typed.focus(); typed.select();`+recordsHeard+`
 		const inner = tree.attachShadow({ mode: "open" });
 		inner.append(document.createElement("p"), Object.assign(document.createElement("p"), { textContent: "Deep" }));
 		for (let i = 0; i < 20_000; i++) large.append(Object.assign(document.createElement("i"), { textContent: "words " }))`)
@@ -267,6 +267,11 @@ func TestPickerComponents(t *testing.T) {
 		return err == nil && n == 4
 	})
 	p := b.points(a)
+	// A policy that has nothing for what the picker does.
+	run[any](b, `const policy = document.createElement("meta");
+		policy.httpEquiv = "Content-Security-Policy";
+		policy.content = "connect-src 'self' ws:; style-src 'none'; require-trusted-types-for 'script'";
+		document.head.append(policy)`)
 	for element, want := range map[string][2]string{
 		"#react li":     {"Item in Hello", "src/Hello.jsx:5"},
 		"#react button": {"Button in Hello", "src/Hello.jsx:12"},

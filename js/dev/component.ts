@@ -55,7 +55,7 @@ const nameOf = (type: Any): string | undefined =>
 /** The frames of a component, without those of React below it. */
 function framesOf(stack = ""): Frame[] {
   const [own] = stack.split(/react.stack.bottom.frame/);
-  const frames = own!.matchAll(/(?:\(|@|at )(\S+?):(\d+):(\d+)\)?$/gm);
+  const frames = own!.matchAll(/(?:\(|@|at )(\w\S+?):(\d+):(\d+)\)?$/gm);
   return Array.from(frames, ([, url, line, column]) => [url!, +line!, +column!] as const);
 }
 
@@ -78,7 +78,7 @@ function ofSvelte({ __svelte_meta: meta }: Any): Component | undefined {
 
 /** The place of a component in the app's own sources. */
 export async function placeOf({ place, frames = [] }: Component): Promise<string | undefined> {
-  const own = place ? [] : frames.filter(([url]) => !isForeign.test(url));
+  const own = place ? [] : frames.filter(([url]) => !url.includes("node_modules"));
   for (const frame of own.slice(0, 4)) {
     const found = await original(frame).catch(() => fileOf(frame[0]));
     if (!isForeign.test(found)) return found;
@@ -95,12 +95,21 @@ const fileOf = (url: string): string =>
 
 /** The place of a frame in its source. A script without a map is a source itself. */
 async function original([url, line, column]: Frame): Promise<string> {
-  if (!url.startsWith("http")) return fileOf(url);
-  const get = (url: URL | string) => fetch(url, { signal: AbortSignal.timeout(1000) });
-  const script = await (await get(url)).text();
-  const address = script.split("sourceMappingURL=").at(-1)!.match(/^\S+/)?.[0];
-  if (!address || address === script.match(/^\S+/)?.[0]) return `${fileOf(url)}:${line}`;
-  const map = await (await get(new URL(address, url))).json();
+  const get = (of: URL | string) => fetch(of, { signal: AbortSignal.timeout(1000) });
+  let address: URL | string;
+  if (url.startsWith("http")) {
+    const [, ...maps] = (await (await get(url)).text()).split("sourceMappingURL=");
+    if (!maps.length) return `${fileOf(url)}:${line}`;
+    address = new URL(maps.at(-1)!.match(/^\S+/)![0], url);
+  } else if ("next" in globalThis) {
+    // Next.js has the maps of what runs on its server.
+    const file = url.replace(/^\w+:\/\/React\/\w+\/|\?\d+$/g, "");
+    address = `/__nextjs_source-map?filename=${encodeURIComponent(file)}`;
+  } else return fileOf(url);
+  // A policy of the page may forbid requests of data:.
+  const [, inline] = `${address}`.split(";base64,");
+  const bytes = inline && Uint8Array.from(atob(inline), (of) => of.charCodeAt(0));
+  const map = JSON.parse(bytes ? new TextDecoder().decode(bytes) : await (await get(address)).text());
   const [source, row] = look(map, line - 1, column - 1);
   return `${fileOf(new URL(source, url).href)}:${row + 1}`;
 }
