@@ -349,23 +349,23 @@ var ownShares = map[string]struct {
 		{"user.js", "name: \"Ada\" }) => state });",
 			"name: \"Ada\" }) => state }); shareStore(user, { uri: \"/state/user\", name: \"User\", select: (user) => user.name });"},
 	}, map[string]string{
-		"/state/basket": `{"items":["tea"]}`, "/state/user": "Ada", "/state/queries": "none", "/state/route": `"path"`,
-		"/vite/errors": "[]",
+		"/state/basket": `{"items":["tea"]}`, "/state/user": "Ada", "/state/queries": "none", "/dev/route": `"path"`,
+		"/dev/errors": "[]",
 	}},
 	"vue": {[][3]string{
 		{"App.vue", "import", `import { useResource } from "pagewire/vue"; import`},
 		{"App.vue", "setup: () => ({ cart: useCart() })", `setup() {
 			const cart = useCart();
 			useResource({ uri: "/state/basket", name: "Basket" }, () => cart.$state);
-			useResource({ uri: "/state/route", name: "Route" }, () => "here");
+			useResource({ uri: "/dev/route", name: "Route" }, () => "here");
 			return { cart };
 		}`},
-	}, map[string]string{"/state/basket": `{"items":["tea"]}`, "/state/route": "here", "/vite/errors": "[]"}},
+	}, map[string]string{"/state/basket": `{"items":["tea"]}`, "/dev/route": "here", "/dev/errors": "[]"}},
 	"svelte": {[][3]string{
 		{"cart.js", "import", `import { shareStore } from "pagewire/store"; import`},
 		{"cart.js", `writable({ items: ["tea"] });`,
 			`writable({ items: ["tea"] }); shareStore(cart, { uri: "/state/cart", name: "My cart" });`},
-	}, map[string]string{"/state/cart": `{"items":["tea"]}`, "/state/route": `"path"`, "/vite/errors": "[]"}},
+	}, map[string]string{"/state/cart": `{"items":["tea"]}`, "/dev/route": `"path"`, "/dev/errors": "[]"}},
 }
 
 // Apps of Vite's own templates with stores (ecosystem/live) and the Vite plugin, without other
@@ -391,18 +391,18 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			"/state/cart":    {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
 			"/state/user":    {`{"name":"Ada"}`, `{"name":"Ada"}`},
 			"/state/queries": {`"data":{"tea":3}`, `"data":{"tea":3}`},
-			"/state/route":   {`{"path":"/","title":"my-react"}`, `{"path":"/paid","title":"my-react"}`},
-			"/vite/errors":   {`[]`, `[]`},
+			"/dev/route":   {`{"path":"/","title":"my-react"}`, `{"path":"/paid","title":"my-react"}`},
+			"/dev/errors":   {`[]`, `[]`},
 		},
 		"vue": {
 			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
-			"/state/route": {`{"path":"/","title":"my-vue"}`, `{"path":"/paid","title":"my-vue"}`},
-			"/vite/errors": {`[]`, `[]`},
+			"/dev/route": {`{"path":"/","title":"my-vue"}`, `{"path":"/paid","title":"my-vue"}`},
+			"/dev/errors": {`[]`, `[]`},
 		},
 		"svelte": {
 			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
-			"/state/route": {`{"path":"/","title":"my-svelte"}`, `{"path":"/paid","title":"my-svelte"}`},
-			"/vite/errors": {`[]`, `[]`},
+			"/dev/route": {`{"path":"/","title":"my-svelte"}`, `{"path":"/paid","title":"my-svelte"}`},
+			"/dev/errors": {`[]`, `[]`},
 		},
 	} {
 		t.Run(framework, func(t *testing.T) {
@@ -461,11 +461,11 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			// correction the store exists once, with the state of the new one.
 			file := filepath.Join(app, "src", "cart.js")
 			edit(t, file, "import", `import "./absent.js"; import`)
-			holds("/vite/errors", "absent.js")
+			holds("/dev/errors", "absent.js")
 			b.reload()
-			holds("/vite/errors", "absent.js")
+			holds("/dev/errors", "absent.js")
 			edit(t, file, `import "./absent.js"; `, "")
-			holds("/vite/errors", `[]`)
+			holds("/dev/errors", `[]`)
 			holds("/state/cart", `{"items":["tea"]}`)
 
 			// Where the app shares a store itself, by the same URI or another, the plugin's share
