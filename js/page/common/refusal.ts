@@ -2,7 +2,8 @@
  * The outcome of a tool that has no result: MCP's result with `isError`, in words that the agent
  * may see.
  */
-import { error, stringify } from "./intrinsics.ts";
+import { isObject } from "../early/basics.ts";
+import { error, parse, stringify } from "./intrinsics.ts";
 
 /** A failure in Pagewire's own words. */
 export class Refusal {
@@ -30,6 +31,15 @@ export function encode(output: unknown): string {
     error("pagewire: a tool's result cannot be encoded as JSON:", cause);
     throw new TypeError(unencodable);
   }
+}
+
+/** A JSON document; any other text as it is. */
+export function jsonOf(text: string): unknown {
+  try {
+    const value: unknown = parse(text);
+    if (isObject(value)) return value;
+  } catch {}
+  return text;
 }
 
 export const failure = (text: string): { isError: true; content: object[] } => ({

@@ -161,8 +161,8 @@ export function arrive(early: Early): Late {
   // Without a prototype: a page could observe the browser's lookups in Object.prototype.
   const until = { __proto__: null, signal: end.signal } as AddEventListenerOptions;
   const gateways = gateway(early, revisions, cores, until);
-  const guard = guardOf(revisions, answers.memories, answers.look, cores.tools);
-  const discover = discovery(early, cores.tools, guard, until);
+  const guard = guardOf(revisions, answers, cores.tools);
+  const discover = discovery(early, cores.tools, until);
   // A page that was frozen (bfcache) may have missed changes: when it comes back, all its watchers
   // are notified. When it unloads for good, its ports close, since their clients may be in other
   // windows.

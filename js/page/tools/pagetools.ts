@@ -26,10 +26,10 @@ import {
 import { answer, departure } from "./departure.ts";
 import { olderContexts } from "./oldercontext.ts";
 import { describe } from "../resources/reads.ts";
-import { failure, unencodable } from "../common/refusal.ts";
+import { failure, jsonOf, unencodable } from "../common/refusal.ts";
 import type { FreshState } from "../../pagewire.d.mts";
 import type { Revisions } from "../resources/revisions.ts";
-import type { Early, Late, RegisteredTool, Tooling } from "../early/shared.ts";
+import type { Early, RegisteredTool, Tooling } from "../early/shared.ts";
 
 /**
  * The outcome of a call: the JSON text of the result, or the changed URIs that kept the tool from
@@ -236,8 +236,8 @@ export function pageTools(
   }
 
   /**
-   * Runs a tool in this turn, unless a URI in the condition `unless` has changed. Never rejects.
-   * Calls page code.
+   * Runs a tool in this turn, unless a URI in the condition `unless` has changed. An `anonymous`
+   * caller is none of a core, so that the guard asks it. Never rejects. Calls page code.
    */
   async function run(
     name: string,
@@ -245,6 +245,7 @@ export function pageTools(
     unless: string,
     signal: AbortSignal,
     elsewhere: boolean | undefined,
+    anonymous?: boolean,
   ): Promise<Ran> {
     let result: Result;
     let pass = "";
@@ -255,7 +256,7 @@ export function pageTools(
       if (!offer || !served) throw new TypeError("it is no longer registered");
       const { tool, hints } = offer;
       const input = parse(args || "{}");
-      if (freshOf(name) && shared.annotated.has(name)) {
+      if (!anonymous && freshOf(name) && shared.annotated.has(name)) {
         passes.set((pass = apply(randomUUID, crypto, [])), true);
         input.pagewire_since = pass;
       }
@@ -281,36 +282,23 @@ export function pageTools(
 
   /**
    * The tools for a host that calls them in the page, also Pagewire's own three, each with its
-   * `execute`. A tool that was registered before Pagewire came is guarded here.
+   * `execute`. A tool that was registered before Pagewire came has no guard, and takes no revision.
    */
-  function hosted(guard: Late["guard"]): object[] {
+  function hosted(): object[] {
     const list: object[] = [];
-    tools.forEach(({ tool, local }, name) => {
+    tools.forEach(({ local }, name) => {
       const { description, inputSchema } = parse(local);
-      if (!projected(name)) inputSchema.properties = { ...inputSchema.properties, pagewire_since: since };
-      list[list.length] = {
-        name,
-        description,
-        inputSchema,
-        async execute(input: unknown) {
-          try {
-            const { signal } = new SafeAbortController();
-            const call = async (input: unknown) =>
-              await apply(served!.executeTool, served, [tool, inputOf(parse(stringify(input ?? {}))), { signal }]);
-            const output: string | null = await (shared.annotated.has(name)
-              ? call(input)
-              : (guard(name, call, undefined, [input as never]) as Promise<string>));
-            try {
-              return parse(output!);
-            } catch {
-              return output; // a text, or what the guard says
-            }
-          } catch (cause) {
-            error(`pagewire: the tool ${name} failed:`, cause);
-            return failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
-          }
-        },
+      if (shared.annotated.has(name) && !projected(name))
+        inputSchema.properties = { ...inputSchema.properties, pagewire_since: since };
+      const execute = async (input: unknown) => {
+        const { signal } = new SafeAbortController();
+        const ran = await run(name, stringify(input ?? {}), "", signal, true, true);
+        const result = parse((ran as { text: string }).text);
+        const { content, isError } = result;
+        const single = !isError && content?.length === 1 && typeof content[0].text === "string";
+        return single ? jsonOf(content[0].text) : result; // no JSON within a text of JSON
       };
+      list[list.length] = { name, description, inputSchema, execute };
     });
     return list;
   }

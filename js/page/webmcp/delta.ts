@@ -2,90 +2,111 @@
  * The difference between two texts, in the formats of the gateway's (bridge/gateway/live/delta): a
  * JSON Patch (RFC 6902) if both are JSON, or a unified diff without its header; nothing if neither
  * is shorter than the text itself. It decodes, unlike the gateway. So JSON whose numbers may not
- * survive that gets a diff alone. Its time is bounded: a part that is nested too deeply, or an array
- * that is too different, is replaced as a whole.
+ * survive that gets no patch. Its time is bounded: what is nested too deeply, or too different, is
+ * replaced as a whole.
  */
 import { isArray } from "../common/binary.ts";
 import { isObject, uncurry } from "../early/basics.ts";
-import { exec, parse, slice, stringify } from "../common/intrinsics.ts";
+import { exec, slice, stringify } from "../common/intrinsics.ts";
+import { jsonOf } from "../common/refusal.ts";
 
-/** Exactly one of the two. */
-export type Delta = { readonly patch?: readonly object[]; readonly diff?: string };
+type Parts = { readonly [name: string]: unknown };
 
 const maxDepth = 64;
-/** How far apart two texts may be, in lines, before they count as having nothing more in common. */
+/** Lines or elements, of both sides, between two that are equal. */
 const maxApart = 50;
 
 const { hasOwn, keys } = Object;
 const { min } = Math;
 const indexOf = uncurry(String.prototype.indexOf);
 
-export function difference(before: string, after: string): Delta | undefined {
-  const patch = patchOf(before, after);
-  const size = patch ? stringify(patch).length : after.length;
-  const diff = indexOf(after, "\n") < 0 && patch ? "" : diffOf(before, after, min(size, after.length));
-  return diff ? { diff } : patch && size < after.length ? { patch } : undefined;
-}
-
-function patchOf(before: string, after: string): object[] | undefined {
-  // Numbers that a double may not hold as they are written.
-  if (exec(/\d{16}|\de[+-]?\d{3}/i, after)) return;
-  let a: unknown;
-  let b: unknown;
-  try {
-    a = parse(before);
-    b = parse(after);
-  } catch {
-    return;
-  }
-  if (!isObject(a) || !isObject(b) || isArray(a) !== isArray(b)) return;
+export function difference(
+  before: string | undefined,
+  after: string | undefined,
+): { patch?: object[]; diff?: string } | undefined {
+  if (before === undefined || after === undefined) return;
   const patch: object[] = [];
-  compare(a, b, "", patch);
-  return patch;
+  const a = jsonOf(before);
+  const b = jsonOf(after);
+  // Numbers that a double may not hold as they are written.
+  const exact = isObject(a) && isObject(b) && !exec(/\d{16}|\de[+-]?\d{3}/i, after);
+  if (exact && isArray(a) === isArray(b)) compare(a, b, "", patch, 0);
+  const size = patch.length ? stringify(patch).length : after.length;
+  const diff = diffOf(before, after, min(size, after.length));
+  return diff ? { diff } : size < after.length ? { patch } : undefined;
 }
 
-type Parts = { readonly [name: string]: unknown };
+/** From index i of one list, x entries give way to y entries of the other, from index j. */
+type Edit = { readonly i: number; readonly x: number; readonly j: number; readonly y: number };
 
-/** Appends the operations that make `a` equal to `b`, and returns whether there were any. */
-function compare(a: unknown, b: unknown, path: string, patch: object[], depth = 0): boolean {
-  const from = patch.length;
-  const op = (op: string, path: string, value?: unknown) =>
-    void (patch[patch.length] = op === "remove" ? { op, path } : { op, path, value });
-  if (isArray(a) && isArray(b) && depth < maxDepth) {
-    const same = (i: number, j: number) => !compare(a[i], b[j], "", [], depth + 1);
-    let start = 0;
-    let end = 0;
-    while (start < min(a.length, b.length) && same(start, start)) start++;
-    while (end < min(a.length, b.length) - start && same(a.length - 1 - end, b.length - 1 - end)) end++;
-    let i = start;
-    for (; i < min(a.length, b.length) - end; i++) compare(a[i], b[i], `${path}/${i}`, patch, depth + 1);
-    for (let j = a.length - end; j-- > i; ) op("remove", `${path}/${j}`);
-    for (; i < b.length - end; i++) op("add", `${path}/${i}`, b[i]);
-  } else if (isObject(a) && isObject(b) && !isArray(a) && !isArray(b) && depth < maxDepth) {
-    const at = (name: string) => {
-      let token = "";
-      for (let i = 0; i < name.length; i++) token += name[i] === "~" ? "~0" : name[i] === "/" ? "~1" : name[i];
-      return `${path}/${token}`;
-    };
-    const before = keys(a);
-    for (let i = 0; i < before.length; i++) if (!hasOwn(b, before[i]!)) op("remove", at(before[i]!));
-    const after = keys(b);
-    for (let i = 0; i < after.length; i++) {
-      const name = after[i]!;
-      if (!hasOwn(a, name)) op("add", at(name), (b as Parts)[name]);
-      else compare((a as Parts)[name], (b as Parts)[name], at(name), patch, depth + 1);
+/** Each edit ends where the lists are equal again at the nearest, or where both end. */
+function editsOf(a: readonly string[], b: readonly string[]): Edit[] {
+  const edits: Edit[] = [];
+  for (let i = 0, j = 0; i < a.length || j < b.length; i++, j++) {
+    if (i < a.length && a[i] === b[j]) continue;
+    let x = a.length - i;
+    let y = b.length - j;
+    const most = min(maxApart, x + y);
+    for (let apart = 1, k = 0; apart < most; k === apart ? (apart++, (k = 0)) : k++)
+      if (i + apart - k < a.length && a[i + apart - k] === b[j + k]) {
+        x = apart - k;
+        y = k;
+        break;
+      }
+    edits[edits.length] = { i, x, j, y };
+    i += x;
+    j += y;
+  }
+  return edits;
+}
+
+/** Appends the operations that make `a` equal to `b`. */
+function compare(a: unknown, b: unknown, path: string, patch: object[], depth: number): void {
+  const under = (name: string | number) => {
+    let token = "";
+    for (let i = 0, text = `${name}`; i < text.length; i++)
+      token += text[i] === "~" ? "~0" : text[i] === "/" ? "~1" : text[i];
+    return `${path}/${token}`;
+  };
+  const remove = (name: string | number) => (patch[patch.length] = { op: "remove", path: under(name) });
+  const put = (op: string, name: string | number, value: unknown) =>
+    (patch[patch.length] = { op, path: under(name), value });
+  if (depth > maxDepth || !isObject(a) || !isObject(b) || isArray(a) !== isArray(b)) {
+    if (a !== b) patch[patch.length] = { op: "replace", path, value: b };
+  } else if (isArray(a) && isArray(b)) {
+    const edits = editsOf(textsOf(a), textsOf(b));
+    // In reverse order, so that the indices before an edit stay valid.
+    for (let at = edits.length; at--; ) {
+      const { i, x, j, y } = edits[at]!;
+      for (let k = x; k-- > y; ) remove(i + k);
+      for (let k = 0; k < y; k++)
+        if (k < x) compare(a[i + k], b[j + k], under(i + k), patch, depth + 1);
+        else put("add", i + k, b[j + k]);
     }
-  } else if (a !== b) op("replace", path, b);
-  return patch.length > from;
+  } else {
+    const names = [keys(a), keys(b)] as const;
+    for (let i = 0; i < names[0].length; i++) if (!hasOwn(b, names[0][i]!)) remove(names[0][i]!);
+    for (let i = 0; i < names[1].length; i++) {
+      const name = names[1][i]!;
+      const value = (b as Parts)[name];
+      if (hasOwn(a, name)) compare((a as Parts)[name], value, under(name), patch, depth + 1);
+      else put("add", name, value);
+    }
+  }
+}
+
+function textsOf(list: readonly unknown[]): string[] {
+  const texts: string[] = [];
+  for (let i = 0; i < list.length; i++) texts[i] = stringify(list[i]);
+  return texts;
 }
 
 /** Each line has its end. */
 function linesOf(text: string): string[] {
   const lines: string[] = [];
-  for (let at = 0; at < text.length; ) {
-    const end = indexOf(text, "\n", at) + 1 || text.length;
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    end = indexOf(text, "\n", at) + 1 || text.length;
     lines[lines.length] = slice(text, at, end);
-    at = end;
   }
   return lines;
 }
@@ -94,33 +115,20 @@ function linesOf(text: string): string[] {
 function diffOf(before: string, after: string, most: number): string {
   const a = linesOf(before);
   const b = linesOf(after);
+  const edits = editsOf(a, b);
   let out = "";
-  const put = (mark: string, line: string) => {
-    out += mark + line + (line[line.length - 1] === "\n" ? "" : "\n\\ No newline at end of file\n");
+  const put = (mark: string, lines: string[], from: number, to: number) => {
+    for (let i = from; i < to && out.length < most; i++)
+      out += mark + lines[i] + (indexOf(lines[i]!, "\n") < 0 ? "\n\\ No newline at end of file\n" : "");
   };
-  const span = (at: number, n: number) => (n === 1 ? `${at + 1}` : `${n ? at + 1 : at},${n}`);
-  for (let i = 0, j = 0; i < a.length || j < b.length; ) {
-    if (i < a.length && a[i] === b[j]) {
-      i++;
-      j++;
-      continue;
-    }
-    // The nearest lines that are equal again; without any, the texts differ to their ends.
-    let x = a.length - i;
-    let y = b.length - j;
-    search: for (let apart = 1; apart <= maxApart; apart++)
-      for (let k = 0; k <= apart; k++)
-        if (i + apart - k < a.length && j + k < b.length && a[i + apart - k] === b[j + k]) {
-          x = apart - k;
-          y = k;
-          break search;
-        }
-    const above = !x && i ? 1 : 0; // an insertion has the line before, which says where it is
+  const span = (at: number, n: number) => (n === 1 ? at + 1 : `${n ? at + 1 : at},${n}`);
+  for (let at = 0; at < edits.length; at++) {
+    const { i, x, j, y } = edits[at]!;
+    const above = !x && i ? 1 : 0; // an insertion has the line before: it says where it is
     out += `@@ -${span(i - above, x + above)} +${span(j - above, y + above)} @@\n`;
-    if (above) put(" ", a[i - 1]!);
-    for (; x; x--) put("-", a[i++]!);
-    for (; y && out.length < most; y--) put("+", b[j++]!);
-    if (out.length >= most) return "";
+    put(" ", a, i - above, i);
+    put("-", a, i, i + x);
+    put("+", b, j, j + y);
   }
-  return out;
+  return out.length < most ? out : "";
 }

@@ -4,22 +4,19 @@
  * event loads this file, and may go without an answer: the host waits no longer than the event.
  */
 import { apply, error, listen } from "../common/intrinsics.ts";
-import type { Early, Late } from "../early/shared.ts";
+import type { Early } from "../early/shared.ts";
+import type { pageTools } from "../tools/pagetools.ts";
 
-interface Tools {
-  prepare(): boolean;
-  listed(): Promise<void>;
-  hosted(guard: Late["guard"]): object[];
-}
+type Tools = ReturnType<typeof pageTools>;
 
-export function discovery({ tooling }: Early, tools: Tools, guard: Late["guard"], until: AddEventListenerOptions) {
+export function discovery({ tooling }: Early, tools: Tools, until: AddEventListenerOptions) {
   let begun = false;
 
   /** Within the event, so that the answer stands beside that of the page itself. */
   const respond = (event: Event): void => {
     try {
       const { respondWith } = event as Event & { respondWith?: unknown };
-      const list = tools.hosted(guard);
+      const list = tools.hosted();
       if (typeof respondWith !== "function" || !list.length) return;
       const description = "The page's tools, and its live state. A result's revision is the next call's since.";
       apply(respondWith as never, event, [{ name: "Pagewire", description, tools: list }]);

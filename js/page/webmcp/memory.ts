@@ -1,108 +1,74 @@
 /**
  * What callers have been given. Nobody has an identity in a page. So a revision that comes with a
  * result stands for all that its caller has been given until then: who gives it back is that
- * caller. A revision from another document, or one that is no longer kept, stands for nothing:
- * its caller gets whole contents.
+ * caller. A revision of another document, or one that is no longer kept, stands for nothing: its
+ * caller gets whole contents.
  */
-import { exec, SafeMap, slice } from "../common/intrinsics.ts";
+import { exec, SafeMap } from "../common/intrinsics.ts";
 import type { Revisions } from "../resources/revisions.ts";
 
 /** What a caller was given of a resource, or of the part at a pointer. */
-export interface Version {
+export interface Given {
   readonly uri: string;
-  readonly pointer: string | undefined;
+  readonly pointer?: unknown;
   /** The count of changes when it was read. */
   readonly revision: number;
-  /** The count of changes up to which the caller was told that it had changed. */
-  readonly told?: number;
-  /** The text, until younger ones need its place. Contents that are no single text have none. */
-  readonly kept: { text?: string | undefined };
+  /** Only of contents that are a single text. */
+  readonly text?: string | undefined;
 }
 
-/** A caller, as its revision says. */
-export interface Caller {
-  /** The count of changes of its revision; -1 if that is none of this document. */
-  readonly from: number;
-  /** The number of its memory; 0 without one. */
+/** The last of what a caller was given; the others follow by `before`. */
+export interface Seen extends Given {
+  /** It is unique, and never used again. */
   readonly id: number;
-  readonly seen: Map<string, Version>;
+  readonly before: Seen | undefined;
 }
 
-/** At most so many memories are kept, of so many versions each. */
-const maxMemories = 256;
-const maxVersions = 64;
-/** UTF-16 code units of all texts, and of one. */
+/** Beyond so many, or so many UTF-16 code units of their texts, all is forgotten. */
+const maxSeen = 1_000;
 const maxTexts = 4 << 20;
-const maxText = 1 << 18;
-
-export const keyOf = (uri: string, pointer: string | undefined): string =>
-  pointer === undefined ? uri : `${uri} ${pointer}`; // a URI has no space
 
 export type Memories = ReturnType<typeof memoriesOf>;
 
-export function memoriesOf(revisions: Revisions) {
-  const head = `${revisions.epoch}-`;
-  /** The number of a memory to the memory, oldest first. A memory never changes. */
-  const memories = new SafeMap<number, Map<string, Version>>();
+export function memoriesOf({ epoch, now, of }: Revisions) {
+  /** By their ids. `size` is the length of all their texts. */
+  const known = new SafeMap<number, Seen>();
   let last = 0;
-  /** The texts, oldest first, by numbers from `oldest` on. `size` is the sum of their lengths. */
-  const texts = new SafeMap<number, Version["kept"]>();
-  let newest = 0;
-  let oldest = 0;
   let size = 0;
 
   return {
-    /** The caller to whom a revision was given. */
-    caller(since: unknown): Caller {
-      const text = typeof since === "string" && slice(since, 0, head.length) === head ? slice(since, head.length) : "";
-      const match = exec(/^(\d{1,15})(?:-(\d{1,15}))?$/, text);
-      const from = match && +match[1]! <= revisions.now() ? +match[1]! : -1;
-      const id = from < 0 ? 0 : +(match![2] ?? 0);
-      const seen = memories.get(id);
-      return { from, id: seen ? id : 0, seen: seen ?? new SafeMap() };
+    /** The count of changes in a revision, -1 if it is none of this document, and what it stands for. */
+    caller(since: unknown): { readonly from: number; readonly seen: Seen | undefined } {
+      const match = typeof since === "string" ? exec(/^(\w+)-(\d{1,15})-?(\d{0,15})$/, since) : null;
+      const from = match && match[1] === epoch && +match[2]! <= now() ? +match[2]! : -1;
+      return { from, seen: from < 0 ? undefined : known.get(+match![3]!) };
     },
-    /** A version of what was just read. */
-    version(uri: string, pointer: string | undefined, revision: number, text: string | undefined): Version {
-      const kept: Version["kept"] = {};
-      if (text !== undefined && text.length <= maxText) {
-        kept.text = text;
-        size += text.length;
-        texts.set(newest++, kept);
-        for (; size > maxTexts; oldest++) {
-          const old = texts.get(oldest)!;
-          size -= old.text!.length;
-          old.text = undefined;
-          texts.delete(oldest);
+    /** The revision of a result at a count of changes, with which its caller gets `given`. */
+    revision(seen: Seen | undefined, count: number, given?: Given): string {
+      if (given) {
+        const length = given.text?.length ?? 0;
+        if ((size += length) > maxTexts || known.size >= maxSeen) {
+          known.clear();
+          size = length;
         }
+        seen = { ...given, id: ++last, before: seen && known.get(seen.id) };
+        known.set(last, seen);
       }
-      return { uri, pointer, revision, kept };
+      return `${epoch}-${count}${seen ? `-${seen.id}` : ""}`;
     },
-    /** The revision of a result at a count of changes, by which its caller gets `given`. */
-    revision({ id, seen }: Caller, count: number, given: readonly Version[]): string {
-      if (given.length) {
-        const memory: Map<string, Version> = new SafeMap();
-        const add = (version: Version) => {
-          const key = keyOf(version.uri, version.pointer);
-          memory.delete(key); // the latest is the last
-          memory.set(key, version);
-        };
-        seen.forEach(add);
-        for (let i = 0; i < given.length; i++) add(given[i]!);
-        let many = memory.size - maxVersions;
-        if (many > 0) memory.forEach((_, key) => many-- > 0 && memory.delete(key));
-        memories.set((id = ++last), memory);
-        memories.delete(last - maxMemories);
+    find(seen: Seen | undefined, uri: string, pointer?: unknown): Seen | undefined {
+      while (seen && (seen.uri !== uri || seen.pointer !== pointer)) seen = seen.before;
+      return seen;
+    },
+    /** What a caller was given, and has changed since; not of the resource `besides`. */
+    news(seen: Seen | undefined, besides = ""): Seen[] {
+      const news: Seen[] = [];
+      const names = new SafeMap<string, boolean>();
+      names.set(besides, true);
+      for (; seen; seen = seen.before) {
+        if (!names.has(seen.uri) && of(seen.uri) > seen.revision) news[news.length] = seen;
+        names.set(seen.uri, true);
       }
-      return head + count + (id ? `-${id}` : "");
-    },
-    /** The versions that the caller was given, and whose resource has changed unknown to it. */
-    news({ seen }: Caller): Version[] {
-      const news: Version[] = [];
-      seen.forEach((version) => {
-        const { uri, revision, told = 0 } = version;
-        const at = revisions.of(uri);
-        if (at > revision && at > told) news[news.length] = version;
-      });
       return news;
     },
   };

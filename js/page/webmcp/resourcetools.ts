@@ -15,7 +15,7 @@ import type { Carrier, Early, Port } from "../early/shared.ts";
 import { listen, SafeAbortController, SafePromise, stringify, unlisten } from "../common/intrinsics.ts";
 import { difference } from "./delta.ts";
 import { lookalikes } from "./lookalike.ts";
-import { type Caller, keyOf, memoriesOf, type Version } from "./memory.ts";
+import { memoriesOf } from "./memory.ts";
 import { resourceWaits } from "./resourcewait.ts";
 import { copiesOf, describe, type Reads } from "../resources/reads.ts";
 import { partOf } from "./pointer.ts";
@@ -47,13 +47,6 @@ type Input = {
   timeoutMs?: unknown;
 };
 type Result = { readonly revision: string; readonly contents?: Item[] };
-/** Reads a resource, or its part at a pointer, within a time in ms; `text` if it is a single text. */
-export type Look = (
-  uri: string,
-  pointer: string | undefined,
-  ms: number,
-  outer?: AbortSignal,
-) => Promise<{ contents: Item[]; text: string | undefined; version: Version }>;
 type Open = (carrier: Carrier) => Promise<Port>;
 
 export function resourceTools({ shared, settings, own }: Early, revisions: Revisions, reads: Reads, open: Open) {
@@ -71,7 +64,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
 
   const memories = memoriesOf(revisions);
   /** The caller to whom `since` was given. */
-  const callerOf = (since: unknown): Caller =>
+  const callerOf = (since: unknown) =>
     since === undefined || typeof since === "string" ? memories.caller(since) : refuse("'since' is not a string");
   const canonical = (uri: unknown): string => {
     if (typeof uri !== "string") return refuse("'uri' is not a string");
@@ -83,61 +76,40 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   };
   const unknown = (uri: string) => refuse(`'${uri}' is not registered; resources_list says what is`);
 
-  const look: Look = async (uri, pointer, ms, outer) =>
-    await within(ms, `reading '${uri}'`, outer, async (signal) => {
-      const revision = revisions.now();
-      let contents: Item[];
-      if (!entries.has(uri) || isTemplate(uri))
-        contents = revisions.mayAnswer(uri) ? await askCore(open, uri, signal) : unknown(uri);
-      else {
-        const reading = reads.read(uri, uri, "");
-        listen(signal, "abort", reading.leave, { once: true });
-        const { status, contents: found, cause } = await reading.outcome;
-        contents = found
-          ? copiesOf(found)
-          : refuse(
-              settings.exposeErrors
-                ? describe(cause)
-                : `reading '${uri}' ${status === Status.failed ? "failed" : "gave no contents"}`,
-            );
-      }
-      contents = parts(contents, pointer);
-      const text = contents.length === 1 ? contents[0]!.text : undefined;
-      return { contents, text, version: memories.version(uri, pointer, revision, text) };
-    });
+  async function contentsOf(uri: string, signal: AbortSignal): Promise<Item[]> {
+    if (!entries.has(uri) || isTemplate(uri))
+      return revisions.mayAnswer(uri) ? await askCore(open, uri, signal) : unknown(uri);
+    const reading = reads.read(uri, uri, "");
+    listen(signal, "abort", reading.leave, { once: true });
+    const { status, contents, cause } = await reading.outcome;
+    if (!contents)
+      return refuse(
+        settings.exposeErrors
+          ? describe(cause)
+          : `reading '${uri}' ${status === Status.failed ? "failed" : "gave no contents"}`,
+      );
+    return copiesOf(contents);
+  }
 
   async function read({ uri: given, since, pointer }: Input, signal: AbortSignal): Promise<Result> {
     const uri = canonical(given);
-    if (pointer !== undefined && typeof pointer !== "string") return refuse("'pointer' is not a string");
-    const caller = callerOf(since);
-    const before = caller.seen.get(keyOf(uri, pointer));
+    const { from, seen } = callerOf(since);
+    const before = memories.find(seen, uri, pointer);
     const count = revisions.now();
-    /** Ends the result with the names of what else has changed. */
-    const result = (more: object, version = before): Result => {
-      const told: Version[] = version ? [version] : [];
-      const updated: string[] = [];
-      const news = memories.news(caller);
-      for (let i = 0; i < news.length; i++) {
-        if (news[i] === before) continue;
-        updated[updated.length] = news[i]!.uri;
-        told[told.length] = { ...news[i]!, told: count };
-      }
-      return {
-        revision: memories.revision(caller, count, version !== before || updated.length ? told : []),
-        ...more,
-        ...(updated.length && { updated }),
-      };
-    };
     // Only of a resource that announces its changes it is known without a read.
-    if (before && revisions.knows(uri) && revisions.of(uri) <= before.revision) return result({ unchanged: true });
-    const { contents, text, version } = await look(uri, pointer, readTimeout, signal);
-    if (since === undefined) return result({ contents }, version);
-    const old = before?.kept.text;
-    if (text !== undefined && text === old) return result({ unchanged: true }, version);
-    const delta = text !== undefined && old !== undefined && difference(old, text);
-    if (delta) return result(delta, version);
-    const why = !before ? "it was not read with that revision" : "a difference would be longer, or is not kept";
-    return result({ contents, note: `these are the whole contents: ${why}` }, version);
+    if (before && revisions.knows(uri) && revisions.of(uri) <= before.revision)
+      return { revision: memories.revision(seen, from), unchanged: true } as Result;
+    const contents = parts(await contentsOf(uri, signal), pointer);
+    const text = contents.length === 1 ? contents[0]!.text : undefined;
+    // Of other changes, the caller is told as before.
+    const untold = memories.news(seen, uri).length > 0;
+    const now = { uri, pointer, revision: count, text };
+    const revision = memories.revision(seen, untold ? from : count, now);
+    if (since === undefined) return { revision, contents };
+    if (text !== undefined && text === before?.text) return { revision, unchanged: true } as Result;
+    const delta = before && difference(before.text, text);
+    const why = before ? "a difference would be longer" : "not read with that revision";
+    return { revision, ...(delta || { contents, note: `whole: ${why}` }) };
   }
 
   async function wait({ uris, since, timeoutMs = maxWait }: Input, signal: AbortSignal): Promise<Result> {
@@ -154,12 +126,12 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
       }
     }
     const changes = await waits.wait(keys, from, min(timeoutMs, maxWait), signal);
-    return { revision: memories.revision(caller, revisions.now(), []), ...changes };
+    return { revision: memories.revision(caller.seen, revisions.now()), ...changes };
   }
 
   const tools: { [name: string]: (input: Input, signal: AbortSignal) => Result | Promise<Result> } = {
     resources_list: ({ cursor }: Input) => ({
-      revision: memories.revision(memories.caller(undefined), revisions.now(), []),
+      revision: memories.revision(undefined, revisions.now()),
       ...list(cursor),
     }),
     resources_read: read,
@@ -168,15 +140,27 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
 
   return {
     async answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object> {
+      const abort: AbortController = new SafeAbortController();
+      const stop = () => abort.abort();
+      const timer = setTimeout(stop, readTimeout);
       running++;
       try {
         if (running > maxCalls) refuse(`more than ${maxCalls} calls at a time`);
-        const result = await within(
-          readTimeout,
-          name,
-          signal,
-          async (signal) => await tools[name]!((isObject(input) ? input : {}) as Input, signal),
-        );
+        if (signal) listen(signal, "abort", stop);
+        if (signal?.aborted) stop();
+        const result = await new SafePromise<Result>((resolve, reject) => {
+          listen(abort.signal, "abort", () =>
+            reject(new Refusal(`${name} was aborted, or took longer than ${readTimeout / 1000} s`)),
+          );
+          // Promise.race would call methods that a page may have patched.
+          void (async () => {
+            try {
+              resolve(await tools[name]!((isObject(input) ? input : {}) as Input, abort.signal));
+            } catch (cause) {
+              reject(cause);
+            }
+          })();
+        });
         if (result.contents && jsonLength(result.contents) > maxResult)
           refuse(`the contents are larger than ${maxResult} characters`);
         return result;
@@ -184,10 +168,11 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
         return failure(cause instanceof Refusal ? cause.words : `${name} failed: ${(cause as Error | null)?.message}`);
       } finally {
         running--;
+        clearTimeout(timer);
+        if (signal) unlisten(signal, "abort", stop);
       }
     },
     memories,
-    look,
     /** The document was frozen: counts everything as changed. */
     thawed(): void {
       revisions.frozen();
@@ -196,44 +181,10 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   };
 }
 
-/**
- * Runs within a time, and until `outer` aborts; then the signal that it gives aborts, and it
- * rejects.
- */
-async function within<T>(
-  ms: number,
-  what: string,
-  outer: AbortSignal | undefined,
-  run: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const abort: AbortController = new SafeAbortController();
-  const stop = () => abort.abort();
-  const timer = setTimeout(stop, ms);
-  try {
-    if (outer) listen(outer, "abort", stop);
-    if (outer?.aborted) stop();
-    return await new SafePromise<T>((resolve, reject) => {
-      listen(abort.signal, "abort", () =>
-        reject(new Refusal(`${what} was aborted, or took longer than ${ms / 1000} s`)),
-      );
-      // Promise.race would call methods that a page may have patched.
-      void (async () => {
-        try {
-          resolve(await run(abort.signal));
-        } catch (cause) {
-          reject(cause);
-        }
-      })();
-    });
-  } finally {
-    clearTimeout(timer);
-    if (outer) unlisten(outer, "abort", stop);
-  }
-}
-
 /** The contents; with a pointer, only the part of each item at the pointer. */
-function parts(contents: Item[], pointer: string | undefined): Item[] {
+function parts(contents: Item[], pointer: unknown): Item[] {
   if (pointer === undefined) return contents;
+  if (typeof pointer !== "string") return refuse("'pointer' is not a string");
   const found: Item[] = [];
   for (let i = 0; i < contents.length; i++)
     found[i] = { ...contents[i]!, text: partOf(contents[i]!.text ?? "", pointer) };
