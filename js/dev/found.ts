@@ -188,6 +188,11 @@ export function findStores(): void {
     subtree: true,
   });
   const all = () => changed([document, ...document.querySelectorAll("*")]);
-  all();
   addEventListener("load", all);
+  // Hydration changes no element, and may end long after the load: looks again, ever less often.
+  const again = (pause: number): void => {
+    all();
+    if (pause < 60_000) setTimeout(again, pause, 2 * pause);
+  };
+  again(250);
 }
