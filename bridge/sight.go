@@ -23,6 +23,6 @@ func (p *port) hidesTools() (why string) {
 
 // hidesTool reports whether a tool is hidden from this port.
 func (p *port) hidesTool(t *Tool) bool {
-	return restricts && t.Debugging && !p.debugging || t.Owner != nil &&
-		(p.hidesOwner(t.Owner()) || t.Owner() != Owner{} && p.hidesTools() != "")
+	return restricts && (t.Debugging && !p.debugging || t.Owner != nil &&
+		(p.hidesOwner(t.Owner()) || t.Owner() != Owner{} && p.hidesTools() != ""))
 }

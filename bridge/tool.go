@@ -52,7 +52,7 @@ func (e *Engine) listTools(r *request) *wire.Error {
 // whether it exists.
 func (e *Engine) mayCall(p *port, name string) bool {
 	if named(e.tools, name) {
-		return !restricts || !p.hidesTool(&e.tools[toolAfter(e.tools, name)-1])
+		return !p.hidesTool(&e.tools[toolAfter(e.tools, name)-1])
 	}
 	return e.opt.UnlistedTools && p.hidesTools() == ""
 }
