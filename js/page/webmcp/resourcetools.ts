@@ -163,7 +163,10 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
         });
         if (result.contents && jsonLength(result.contents) > maxResult)
           refuse(`the contents are larger than ${maxResult} characters`);
-        return result;
+        // What calls tools by this older interface, such as @mcp-b's relay, passes on MCP's content
+        // alone.
+        if (!("modelContextTesting" in (globalThis.navigator ?? {}))) return result;
+        return { content: [{ type: "text", text: stringify(result) }], ...result };
       } catch (cause) {
         return failure(cause instanceof Refusal ? cause.words : `${name} failed: ${(cause as Error | null)?.message}`);
       } finally {
