@@ -5,7 +5,7 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
 	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh \
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
@@ -27,6 +27,8 @@ SUITES := e2e/conformance/node_modules/.package-lock.json
 DOCS := demo/docs/node_modules/.package-lock.json
 # The bundlers, server runtimes and test environments that try the npm package, 660 MB.
 ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
+# Programs of others that call a page's tools, beside PEERS, and the Node 22 that two of them need.
+HOSTS := e2e/hosts/node_modules/.package-lock.json
 # Agent programs: AGENT runs with all tests, the others with make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
@@ -110,7 +112,7 @@ check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js
 		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
 	@# Of the build tags, each of these has tests that make test does not compile.
-	@go vet -tags 'attacks ecosystem engines fresh look release soak' ./e2e/...
+	@go vet -tags 'attacks ecosystem engines fresh hosts look release soak' ./e2e/...
 	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
 	@# Built first: go tool would build it for js/wasm too. All checks are on, except for unused code (U1000) in wasm/:
 	@# staticcheck does not count //go:wasmexport as a use.
@@ -161,6 +163,11 @@ test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a cor
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
+
+test-hosts: $(BUILD) browser $(PEERS) $(HOSTS) ## Five programs of others, as npm has them, at a page of Pagewire: a table of what their models get. RUN=TestHosts/each/Stagehand: one
+	@go vet -tags hosts ./e2e; rm -f bin/hosts.md
+	$(call gotest,hosts,go test -json -count=1 -timeout 10m -parallel 2 -tags hosts -run '$(or $(RUN),TestHosts)' ./e2e); \
+		code=$$?; cat bin/hosts.md; exit $$code
 
 test-pages: $(BUILD) browser $(PEERS) $(PAGES) ## 32 pages of others: what agents read there is what a person sees; with the sizes of two peers' looks. make test reads 11 of them
 	@.ci/documents bin/pages $(DOCUMENTS)
@@ -297,7 +304,7 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(PAGES) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(HOSTS) $(RIVALS) $(VIEWS) $(PAGES) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	@# In DOCS, ECOSYSTEM and PROGRAMS some packages for other systems are missing in some registries and in the lock
 	@# file: npm 11's ci wants all.
 	cd $* && npm $(if $(filter $(DOCS) $(ECOSYSTEM) $(PROGRAMS),$@),install --no-save,ci)
