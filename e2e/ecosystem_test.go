@@ -350,7 +350,7 @@ var ownShares = map[string]struct {
 			"name: \"Ada\" }) => state }); shareStore(user, { uri: \"/state/user\", name: \"User\", select: (user) => user.name });"},
 	}, map[string]string{
 		"/state/basket": `{"items":["tea"]}`, "/state/user": "Ada", "/state/queries": "none", "/dev/route": `"path"`,
-		"/dev/errors": "[]",
+		"/dev/errors": "[]", "/dev/requests": "[]", "/dev/pointed": "[]",
 	}},
 	"vue": {[][3]string{
 		{"App.vue", "import", `import { useResource } from "pagewire/vue"; import`},
@@ -360,12 +360,12 @@ var ownShares = map[string]struct {
 			useResource({ uri: "/dev/route", name: "Route" }, () => "here");
 			return { cart };
 		}`},
-	}, map[string]string{"/state/basket": `{"items":["tea"]}`, "/dev/route": "here", "/dev/errors": "[]"}},
+	}, map[string]string{"/state/basket": `{"items":["tea"]}`, "/dev/route": "here", "/dev/errors": "[]", "/dev/requests": "[]", "/dev/pointed": "[]"}},
 	"svelte": {[][3]string{
 		{"cart.js", "import", `import { shareStore } from "pagewire/store"; import`},
 		{"cart.js", `writable({ items: ["tea"] });`,
 			`writable({ items: ["tea"] }); shareStore(cart, { uri: "/state/cart", name: "My cart" });`},
-	}, map[string]string{"/state/cart": `{"items":["tea"]}`, "/dev/route": `"path"`, "/dev/errors": "[]"}},
+	}, map[string]string{"/state/cart": `{"items":["tea"]}`, "/dev/route": `"path"`, "/dev/errors": "[]", "/dev/requests": "[]", "/dev/pointed": "[]"}},
 }
 
 // Apps of Vite's own templates with stores (ecosystem/live) and the Vite plugin, without other
@@ -391,18 +391,24 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			"/state/cart":    {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
 			"/state/user":    {`{"name":"Ada"}`, `{"name":"Ada"}`},
 			"/state/queries": {`"data":{"tea":3}`, `"data":{"tea":3}`},
-			"/dev/route":   {`{"path":"/","title":"my-react"}`, `{"path":"/paid","title":"my-react"}`},
-			"/dev/errors":   {`[]`, `[]`},
+			"/dev/route":     {`{"path":"/","title":"my-react"}`, `{"path":"/paid","title":"my-react"}`},
+			"/dev/errors":    {`[]`, `[]`},
+			"/dev/requests":  {`[]`, `[]`},
+			"/dev/pointed":   {`[]`, `[]`},
 		},
 		"vue": {
-			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
-			"/dev/route": {`{"path":"/","title":"my-vue"}`, `{"path":"/paid","title":"my-vue"}`},
-			"/dev/errors": {`[]`, `[]`},
+			"/state/cart":   {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
+			"/dev/route":    {`{"path":"/","title":"my-vue"}`, `{"path":"/paid","title":"my-vue"}`},
+			"/dev/errors":   {`[]`, `[]`},
+			"/dev/requests": {`[]`, `[]`},
+			"/dev/pointed":  {`[]`, `[]`},
 		},
 		"svelte": {
-			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
-			"/dev/route": {`{"path":"/","title":"my-svelte"}`, `{"path":"/paid","title":"my-svelte"}`},
-			"/dev/errors": {`[]`, `[]`},
+			"/state/cart":   {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
+			"/dev/route":    {`{"path":"/","title":"my-svelte"}`, `{"path":"/paid","title":"my-svelte"}`},
+			"/dev/errors":   {`[]`, `[]`},
+			"/dev/requests": {`[]`, `[]`},
+			"/dev/pointed":  {`[]`, `[]`},
 		},
 	} {
 		t.Run(framework, func(t *testing.T) {
