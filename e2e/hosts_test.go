@@ -437,5 +437,14 @@ func (of hostProgram) checked(t *testing.T) (row string) {
 		}
 		row += " " + verdict + " |"
 	}
+	// After a reload the old revision is of another document: the model gets all again.
+	h.b.navigate(h.s.URL)
+	testkit.Eventually(t, "it finds the tools after a reload", func() bool {
+		return slices.Contains(h.tools(), "resources_read")
+	})
+	said := h.asks("resources_read", map[string]any{"uri": h.s.URL + "/cart", "since": h.revision})
+	if err := h.has(said, "thing 39"); err != nil {
+		t.Errorf("after a reload: %v in %q", err, said)
+	}
 	return row + "\n"
 }
