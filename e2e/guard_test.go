@@ -1,6 +1,15 @@
 package e2e
 
-import "testing"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
 
 // A host in the page: chrome-devtools-mcp asks for tools by an event, and keeps the groups that it
 // was answered with. Its callers have no identity but the revision that they were given.
@@ -74,4 +83,78 @@ func TestToolDiscovery(t *testing.T) {
 			t.Error("the wasm was fetched for it")
 		}
 	})
+}
+
+// What hosts and pages may do to a discovery: the page answers it too, a host's answer function
+// throws or is none, a frame has it dispatched, inputs are cyclic, tools throw, Pagewire goes.
+func TestToolDiscoveryIsStrict(t *testing.T) {
+	t.Parallel()
+	open(t, noFlag, serve(t, page{script: devtools})).expectations(`
+		expect("before anything", discover(), []);
+		await document.modelContext.registerTool({ name: "bad", description: "d", execute: () => { throw new Error("secret"); } });
+		const alone = await host();
+		expect("a page without resources", Object.keys(alone), ["bad"]);
+		const failed = JSON.stringify(await alone.bad.execute({}));
+		expect("a tool that throws", [failed.includes('"isError":true'), failed.includes("secret")], [true, false]);
+		const circle = {};
+		circle.self = circle;
+		expect("cyclic input", await alone.bad.execute(circle).catch((e) => e.name), "TypeError");
+		const own = { name: "own", tools: [{ name: "bad", description: "d", inputSchema: {}, execute: () => "the page's" }] };
+		addEventListener("devtoolstooldiscovery", (event) => { try { event.respondWith(own); } catch {} });
+		expect("both answer within the event", discover().map(({ name }) => name).sort(), ["Pagewire", "own"]);
+		for (const respondWith of [undefined, 5, () => { throw new Error("no"); }])
+			window.dispatchEvent(Object.assign(new CustomEvent("devtoolstooldiscovery"), { respondWith }));
+		const frame = document.body.appendChild(document.createElement("iframe"));
+		const Foreign = frame.contentWindow.CustomEvent, groups = [];
+		window.dispatchEvent(Object.assign(new Foreign("devtoolstooldiscovery"), { respondWith: (group) => groups.push(group.name) }));
+		expect("of a frame", groups.sort(), ["Pagewire", "own"]);
+		Object.prototype.pagewire_since = "x";
+		Array.prototype.toJSON = Array.prototype[Symbol.iterator] = undefined;
+		cart();
+		await tools();
+		await agent.until(() => discover().find(({ name }) => name === "Pagewire").tools.length === 6);
+		const patched = discover().find(({ name }) => name === "Pagewire").tools.find(({ name }) => name === "checkout");
+		expect("patched prototypes", [(await patched.execute({})).isError, ran], [true, 0]);
+		delete Object.prototype.pagewire_since;
+		pagewire.uninstall();
+		await agent.until(() => discover().length === 1);
+		expect("gone", discover(), [own]);
+	`)
+}
+
+// An agent of a gateway has an identity: its calls pass the page's guard, by the browser's own
+// WebMCP too, and neither its schema nor the tool's input has a trace of that. A page's own call is
+// refused like that of any host.
+func TestGuardedToolsOfAgents(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`,
+		script: devtools + `
+		cart();
+		tools();
+		globalThis.own = async () => [(await call("checkout")).isError, ran];`})
+	chromium, _ := startChromium(t)
+	b := openIn(t, chromium, s)
+	a := h.serve(t)
+	paid := func() string {
+		r, err := a.CallTool(t.Context(),
+			&mcp.CallToolParams{Name: "checkout", Arguments: map[string]any{"a": 1}})
+		if err != nil {
+			return err.Error()
+		}
+		return r.Content[0].(*mcp.TextContent).Text
+	}
+	testkit.Eventually(t, "it is refused with the state",
+		func() bool { return strings.Contains(paid(), `"total":1}}`) })
+	if got := paid(); got != `paid {"a":1}` {
+		t.Errorf("the tool answers %s", got)
+	}
+	for tool, err := range a.Tools(t.Context(), nil) {
+		if schema, _ := json.Marshal(tool); err != nil || strings.Contains(string(schema), "pagewire_since") {
+			t.Errorf("it lists %s, %v", schema, err)
+		}
+	}
+	if got := run[[]any](b, `return await own()`); fmt.Sprint(got) != "[true 1]" {
+		t.Errorf("the page's own call: %v", got)
+	}
 }

@@ -30,7 +30,7 @@ var rows = []row{
 			"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestNothingIsPostedUnasked", nil},
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
 	{"tools",
-		"TestProjectedTools TestToolDiscovery TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
+		"TestProjectedTools TestToolDiscovery TestToolDiscoveryIsStrict TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
 			"TestOwnModelContext TestHintsOfPages TestToolsThatCannotBeServed", nil},
 	{"Firefox's own model context, of an older draft",
 		"TestOlderContext TestOlderContextWithoutGetTools",
@@ -80,7 +80,7 @@ var leftOut = []exclusion{
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestPicker TestPickerAccessible TestPickerComponents",
 		"a person's clicks and keys come by the Chrome DevTools Protocol"},
-	{"TestForeignPort TestEndsWithItsProgram " +
+	{"TestGuardedToolsOfAgents TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +
 		"TestTypeScriptClientAtAFleet TestPagesOfADesktopAtANode TestClientsOfADaemonThatIsKilled " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin TestClientsTakeAnswers TestOfficialClientsTakeEachList " +

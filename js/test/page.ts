@@ -11,6 +11,8 @@ export { plain, redacted } from "../dev/plain.ts";
 export { channel } from "../link/channel.ts";
 export { later } from "../link/lateness.ts";
 export { reconnect } from "../link/reconnect.ts";
+export { difference } from "../page/webmcp/delta.ts";
+export { memoriesOf } from "../page/webmcp/memory.ts";
 export { partOf } from "../page/webmcp/pointer.ts";
 export { gateway } from "../page/gateway/gateway.ts";
 export { jsonLength, lengthForLimit, toContents } from "../page/resources/contents.ts";
