@@ -548,28 +548,31 @@ func TestDaemonThatWouldShowTools(t *testing.T) {
 	defer dir.Close()
 	l := testkit.Must(dir.Listen(socketName))(t)
 	defer l.Remove()
-	var h Hello
+	hellos := make(chan Hello, 3)
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			writeHello(c, h)
+			readHello(newConn(c).In) // closed unread, it would reset the connection
+			writeHello(c, <-hellos)
 			c.Close()
 		}
 	}()
 	looks := Hello{Version: "1.0.0", As: AsAgent, Flags: Flags{NoPageTools: true}}
 	for _, older := range []bool{true, false} {
-		h = Hello{Version: "1.0.0"}
+		h := Hello{Version: "1.0.0"}
 		if !older {
 			h = (&daemon{o: Options{Version: "1.0.0", Busy: func() bool { return false }}, agents: map[*beating]bool{}}).answer(Hello{Protocol: Protocol, As: AsProbe,
 				Flags: looks.Flags}, nil)
 		}
+		hellos <- h
 		if _, err := (Dialer{Hub: m.hub}).Dial(t.Context(), looks); errors.Is(err, errOutdated) != older {
 			t.Errorf("older is %t: %v", older, err)
 		}
 	}
+	hellos <- Hello{Version: "1.0.0"}
 	if _, err := m.dial(AsAgent); err != nil {
 		t.Errorf("another agent: %v", err)
 	}
