@@ -90,7 +90,11 @@ func (p pointing) says(words string) pick {
 	if len(all) == 0 || p.isOpen() {
 		p.t.Fatalf("picked: %+v; the picker is open: %v", all, p.isOpen())
 	}
-	return all[len(all)-1]
+	last := all[len(all)-1]
+	if last.Words == "" || !strings.HasPrefix(words, last.Words) {
+		p.t.Errorf("the words are %q, want %q", last.Words, words)
+	}
+	return last
 }
 
 func (p pointing) all() (picks []pick) {
