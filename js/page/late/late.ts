@@ -18,7 +18,7 @@ import { type Attachment, coresOf } from "../cores/cores.ts";
 import { envelopes } from "./envelope.ts";
 import { servePort } from "./messageport.ts";
 import { revisionsOf } from "../resources/revisions.ts";
-import { resourceTools } from "../webmcp/resourcetools.ts";
+import { inMCP, resourceTools } from "../webmcp/resourcetools.ts";
 import { discovery } from "../webmcp/discovery.ts";
 import { guardOf } from "../webmcp/guard.ts";
 import { isObject } from "../early/basics.ts";
@@ -184,7 +184,7 @@ export function arrive(early: Early): Late {
     need,
     open,
     serve: (port, source) => servePort(port, source, open),
-    answer: answers.answer,
+    answer: async (name, input, signal) => inMCP(await answers.answer(name, input, signal)),
     guard,
     tool: box.tool,
     envelope: envelopes(early, open),

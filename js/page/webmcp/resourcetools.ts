@@ -163,10 +163,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
         });
         if (result.contents && jsonLength(result.contents) > maxResult)
           refuse(`the contents are larger than ${maxResult} characters`);
-        // What calls tools by this older interface, such as @mcp-b's relay, passes on MCP's content
-        // alone.
-        if (!("modelContextTesting" in (globalThis.navigator ?? {}))) return result;
-        return { content: [{ type: "text", text: stringify(result) }], ...result };
+        return result;
       } catch (cause) {
         return failure(cause instanceof Refusal ? cause.words : `${name} failed: ${(cause as Error | null)?.message}`);
       } finally {
@@ -183,6 +180,13 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
     },
   };
 }
+
+/**
+ * An answer for its caller. What calls tools by this older interface, such as @mcp-b's relay, passes
+ * on MCP's content alone.
+ */
+export const inMCP = (answer: object): object =>
+  "modelContextTesting" in navigator ? { content: [{ type: "text", text: stringify(answer) }], ...answer } : answer;
 
 /** The contents; with a pointer, only the part of each item at the pointer. */
 function parts(contents: Item[], pointer: unknown): Item[] {
