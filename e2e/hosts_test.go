@@ -140,11 +140,15 @@ func (h *hosted) asks(tool string, input map[string]any) string {
 // of JSON.
 var aRevision = regexp.MustCompile(`(?:"revision|"pagewire_since|is now)\\*"?:?\s*\\*"([\w-]+)`)
 
-// has reports which part is missing, or is there in spite of its "-".
+// has reports which part is not there once, or is there in spite of its "-".
 func (h *hosted) has(said string, parts ...string) error {
 	for _, part := range parts {
-		if not, is := strings.CutPrefix(part, "-"); strings.Contains(said, not) == is {
-			return fmt.Errorf("%q: %v", not, is)
+		times := 1
+		if not, is := strings.CutPrefix(part, "-"); is {
+			part, times = not, 0
+		}
+		if got := strings.Count(said, part); got != times {
+			return fmt.Errorf("%q is there %d times, want %d", part, got, times)
 		}
 	}
 	return nil
