@@ -263,8 +263,9 @@ interface PagewireOptions {
    * The URIs of the resources that a tool depends on, 32 at most, by the tool's name. A gateway refuses a call if the
    * agent's last read of one of them is older than the resource's last notifyResourceUpdated. The tool then does not
    * run, and the agent learns which resources have changed. With `onStale: "tell"` the tool runs, and its result names
-   * them. A session that has read none of them is refused once, with their state. A mistake here is reported on the
-   * console; that tool is not served to MCP clients.
+   * them. A session that has read none of them is refused once, with their state. Callers by WebMCP give the revision
+   * of their last read as `pagewire_since`, and are refused without it; the page's own calls give "*". A mistake here
+   * is reported on the console; that tool is not served to MCP clients.
    */
   freshState?: { readonly [tool: string]: readonly string[] | PagewireFreshState } | undefined;
   /**

@@ -31,7 +31,8 @@ const any = "*";
 interface Read {
   readonly revision: string;
   readonly contents?: readonly { readonly text?: string }[];
-  readonly note?: string;
+  readonly patch?: unknown;
+  readonly diff?: unknown;
   readonly unchanged?: boolean;
   readonly isError?: boolean;
 }
@@ -52,11 +53,11 @@ export function guardOf(
       const count = revisions.now();
       const input = { uri, pointer, ...(revision && { since: revision }) };
       const read = (await answer("resources_read", input, signal)) as Read;
-      const { revision: next, contents, note: _, unchanged, isError, ...delta } = read;
+      const { revision: next, contents, patch, diff, unchanged, isError } = read;
       const text = contents?.length === 1 ? contents[0]!.text : undefined;
       const now = text !== undefined && { now: jsonOf(text) };
       const when = isError ? "it cannot be read now" : "read it with resources_read";
-      const full = stringify({ uri, pointer, ...(contents ? now : delta) });
+      const full = stringify({ uri, pointer, patch, diff, ...now });
       const fits = !isError && (!contents || now) && full.length <= most - lines.length;
       // What cannot be read must not block its tool for ever.
       if (isError)
