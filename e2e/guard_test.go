@@ -158,3 +158,15 @@ func TestGuardedToolsOfAgents(t *testing.T) {
 		t.Errorf("the page's own call: %v", got)
 	}
 }
+
+// A schema that says as JSON what it is, as an object of a class does, keeps its parameters.
+func TestSchemaOfAClass(t *testing.T) {
+	t.Parallel()
+	each(t, modes, func(t *testing.T, m mode) {
+		open(t, m, serve(t, page{script: devtools})).expectations(`
+			cart();
+			class Schema { toJSON() { return { type: "object", properties: { to: { type: "integer" } } }; } }
+			await document.modelContext.registerTool({ name: "set", description: "Sets.", inputSchema: new Schema(), execute: () => "set" });
+			expectPart("parameters", JSON.stringify((await host()).set.inputSchema), '"to":{"type":"integer"}');`)
+	})
+}

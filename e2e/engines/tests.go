@@ -30,7 +30,7 @@ var rows = []row{
 			"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestNothingIsPostedUnasked", nil},
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
 	{"tools",
-		"TestProjectedTools TestToolDiscovery TestToolDiscoveryIsStrict TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
+		"TestProjectedTools TestToolDiscovery TestToolDiscoveryIsStrict TestSchemaOfAClass TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
 			"TestOwnModelContext TestHintsOfPages TestToolsThatCannotBeServed", nil},
 	{"Firefox's own model context, of an older draft",
 		"TestOlderContext TestOlderContextWithoutGetTools",

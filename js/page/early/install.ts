@@ -98,7 +98,11 @@ export function install(
       ...tool,
       ...((shared.entries.size || settings.freshState?.[name]) &&
         !projected(name) && {
-          inputSchema: { ...inputSchema, properties: { ...inputSchema.properties, pagewire_since: since } },
+          inputSchema: {
+            __proto__: inputSchema,
+            ...inputSchema,
+            properties: { ...inputSchema.properties, pagewire_since: since },
+          },
         }),
       execute:
         execute?.call &&
