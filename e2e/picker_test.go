@@ -279,11 +279,11 @@ func TestPickerComponents(t *testing.T) {
 	for element, want := range map[string][2]string{
 		"#react li":     {"Item in Hello", "src/Hello.jsx:5"},
 		"#react button": {"Button in Hello", "src/Hello.jsx:12"},
-		"#vue li":       {"Item in Hello", filepath.Join(app, "src/Item.vue")},
+		"#vue li":       {"Item in Hello", "src/Item.vue"},
 		"#svelte li":    {"Item in Hello", "src/Item.svelte:6"},
 	} {
 		got := p.picks(`document.querySelector("`+element+`")`, "Make it green")
-		if got.Component != want[0] || got.At != want[1] {
+		if got.Component != want[0] || !strings.HasSuffix(got.At, want[1]) {
 			t.Errorf("%s: %+v, want %q", element, got, want)
 		}
 	}
