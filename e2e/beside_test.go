@@ -37,6 +37,8 @@ type second struct {
 	look  func(a *peerAgent) toolCall
 	find  *regexp.Regexp
 	click func(a *peerAgent, button string) toolCall
+	// accept closes a dialog of the page.
+	accept func(a *peerAgent) toolCall
 }
 
 type toolCall struct {
@@ -56,6 +58,9 @@ var seconds = []second{
 		click: func(a *peerAgent, button string) toolCall {
 			return toolCall{"click", map[string]any{"pageId": a.page, "uid": button}}
 		},
+		accept: func(a *peerAgent) toolCall {
+			return toolCall{"handle_dialog", map[string]any{"pageId": a.page, "action": "accept"}}
+		},
 	},
 	{
 		peer: peers[1],
@@ -70,6 +75,9 @@ var seconds = []second{
 		find: regexp.MustCompile(`button "Add".* \[ref=(\w+)\]`),
 		click: func(_ *peerAgent, button string) toolCall {
 			return toolCall{"browser_click", map[string]any{"element": "Add", "target": button}}
+		},
+		accept: func(*peerAgent) toolCall {
+			return toolCall{"browser_handle_dialog", map[string]any{"accept": true}}
 		},
 	},
 }
@@ -124,15 +132,18 @@ func originOf(url string) string { return strings.Join(strings.SplitN(url, "/", 
 
 // serveAdding serves pages with a button. Each click of it adds one to a number that the server
 // keeps, so that it outlives the browser. The page has it in letters: what any page shows is told
-// at once, but for digits that change all the time.
-func serveAdding(t *testing.T, hub string) (s *site, added *atomic.Int64) {
+// at once, but for digits that change all the time. While asks is set, it asks a person then.
+func serveAdding(t *testing.T, hub string) (s *site, added *atomic.Int64, asks *atomic.Bool) {
 	const body = `<h1>Cart</h1><button>Add</button><p id=count>`
 	const script = `<script>
 		let have = "", tell = () => {};
 		const show = (text) => { document.getElementById("count").textContent = have = text; tell(); };
 		fetch("/state").then((r) => r.text()).then(show);
 		document.querySelector("button").onclick = () => {
-			fetch("/state", { method: "POST" }).then((r) => r.text()).then(show);
+			fetch("/state", { method: "POST" }).then((r) => {
+				if (r.headers.has("asks")) setTimeout(() => alert("Sure?"));
+				return r.text();
+			}).then(show);
 		};
 	</script>`
 	const declares = `<script>
@@ -147,7 +158,7 @@ func serveAdding(t *testing.T, hub string) (s *site, added *atomic.Int64) {
 		"/gateway": body + script + withGateway + declares,
 		"/foreign": body + script,
 	}})
-	added = new(atomic.Int64)
+	added, asks = new(atomic.Int64), new(atomic.Bool)
 	files := s.Config.Handler
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/state" {
@@ -156,10 +167,13 @@ func serveAdding(t *testing.T, hub string) (s *site, added *atomic.Int64) {
 		}
 		if r.Method == http.MethodPost {
 			added.Add(1)
+			if asks.Load() {
+				w.Header().Set("asks", "")
+			}
 		}
 		fmt.Fprint(w, inLetters(added.Load()))
 	})
-	return s, added
+	return s, added, asks
 }
 
 // inLetters is the text of a number in the page.
@@ -236,7 +250,7 @@ func testBeside(t *testing.T, s second, way besideWay) {
 	h := newHome(t)
 	address := testkit.Addr(t)
 	port := strings.Split(address, ":")[1]
-	shop, added := serveAdding(t, h.hub)
+	shop, added, asks := serveAdding(t, h.hub)
 	at, profile := shop.URL+way.path, filepath.Join(h.dir, "chromium")
 	uri := shop.URL + "/cart"
 	if way.path == "/foreign" {
@@ -324,6 +338,17 @@ func testBeside(t *testing.T, s second, way besideWay) {
 	t.Logf("%d clicks and %d restarts: the last of three agents was told after %v (p50; at most %v)",
 		len(took), restarts, took[len(took)/2].Round(time.Millisecond),
 		took[len(took)-1].Round(time.Millisecond))
+	asks.Store(true) // the page stands still now, until the second server closes its dialog
+	want := inLetters(added.Load() + 1)
+	waits := agents.waits(want)
+	clicksOnce()
+	testkit.Settles(t, s.name+" closes the dialog", func() string {
+		if _, err := a.try(s.accept(a)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	agents.told(waits, want)
 	if text := agents.updated.Text(uri); !strings.Contains(text, inLetters(added.Load())) {
 		t.Errorf("at last it reads %s", text)
 	}
