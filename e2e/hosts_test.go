@@ -22,8 +22,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// hostsTable is what make test-hosts prints.
-const hostsTable = "../bin/hosts.md"
+// hostsTable is what make test-hosts prints, and hostsManual has the same table.
+const hostsTable, hostsManual = "../bin/hosts.md", "../demo/docs/hosts.md"
 
 // offline limits a browser to this machine.
 const offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
@@ -381,12 +381,12 @@ func TestHosts(t *testing.T) {
 	if slices.Contains(rows, "") {
 		return // not all have run
 	}
-	manual := string(testkit.Must(os.ReadFile("../demo/docs/hosts.md"))(t))
+	manual := string(testkit.Must(os.ReadFile(hostsManual))(t))
 	_, printed, _ := strings.Cut(manual, hostsHead)
 	printed, _, _ = strings.Cut(printed, "\n\n")
 	if sizes := regexp.MustCompile(`, \d+ B`); sizes.ReplaceAllString(printed+"\n", "") !=
 		sizes.ReplaceAllString(strings.Join(rows, ""), "") {
-		t.Errorf("demo/docs/hosts.md has another table than %s:\n%s", hostsTable, printed)
+		t.Errorf("%s has another table than %s:\n%s", hostsManual, hostsTable, printed)
 	}
 }
 
@@ -425,6 +425,12 @@ func (of hostProgram) checked(t *testing.T) (row string) {
 	})
 	var version struct{ Version string }
 	testkit.OK(t, json.Unmarshal(testkit.Must(os.ReadFile(of.pkg+"/package.json"))(t), &version))
+	_, name, _ := strings.Cut(of.pkg, "node_modules/")
+	manual := string(testkit.Must(os.ReadFile(hostsManual))(t))
+	if !strings.Contains(manual, name+"@"+version.Version) &&
+		!strings.Contains(manual, name+" "+version.Version) {
+		t.Errorf("%s has no entry for %s@%s", hostsManual, name, version.Version)
+	}
 	row = fmt.Sprintf("| %s | %s | %s |", of.name, version.Version, of.way)
 	for _, check := range hostChecks {
 		said, err := check.run(h)
