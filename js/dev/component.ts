@@ -109,18 +109,17 @@ async function original([url, line, column]: Frame): Promise<string> {
   // A policy of the page may forbid requests of data:.
   const [, inline] = `${address}`.split(";base64,");
   const bytes = inline && Uint8Array.from(atob(inline), (of) => of.charCodeAt(0));
-  const map = JSON.parse(bytes ? new TextDecoder().decode(bytes) : await (await get(address)).text());
-  const [source, row] = look(map, line - 1, column - 1);
+  const map = bytes ? new TextDecoder().decode(bytes) : await (await get(address)).text();
+  const [source, row] = look(JSON.parse(map), line - 1, column - 1);
   return `${fileOf(new URL(source, url).href)}:${row + 1}`;
 }
 
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** Looks a place up in a source map, or in the section of one that has it. */
+/** Looks a place up in a source map, or in the section of one that has it: each begins a line. */
 function look(map: Any, line: number, column: number): [source: string, line: number] {
-  const isBefore = ({ offset: { line: row, column: at } }: Any) => row < line || (row === line && at <= column);
-  const { offset, map: part } = map.sections?.findLast(isBefore) ?? {};
-  if (part) return look(part, line - offset.line, offset.line < line ? column : column - offset.column);
+  const part = map.sections?.findLast(({ offset }: Any) => offset.line <= line);
+  if (part) return look(part.map, line - part.offset.line, column);
   // Each is written as its difference: the column, the source, its line and column, and a name.
   const at = [0, 0, 0, 0, 0];
   let found = at;

@@ -21,7 +21,7 @@ function before(): object[] {
 /** Offers the developer's picks at `/dev/pointed`. */
 export function startPicker(): void {
   let picks = before();
-  const what = "Elements that the developer has pointed at here, and what the developer said; newest last.";
+  const what = "Elements that the developer has pointed at, with the developer's words; newest last.";
   const { changed } = list("pointed", what, () => picks);
   changed();
   picker((element) => {

@@ -10,11 +10,12 @@ import { componentOf } from "./component.ts";
 
 /** Takes what is picked at once, since it may be gone later. Returns what takes the words. */
 type Take = (element: Element) => (words: string) => void;
+type Tree = Document | ShadowRoot;
 type Act = (event: KeyboardEvent & PointerEvent) => void;
 
 const types = `${"move down up over out enter leave".replace(/\w+/g, "pointer$& mouse$&")} click
-  dblclick auxclick contextmenu dragstart touchstart touchend keydown keypress keyup beforeinput
-  input compositionstart compositionupdate compositionend copy cut paste focus blur focusin focusout`;
+  dblclick auxclick contextmenu dragstart touchstart touchend keydown keypress keyup copy cut paste
+  beforeinput input ${"start update end".replace(/\w+/g, "composition$&")} focus blur focusin focusout`;
 
 /** No style of the page counts: `:host` with !important wins over all of them. */
 const css = `:host { all: initial !important; display: block !important; position: fixed !important;
@@ -26,6 +27,7 @@ div { position: fixed; outline: 2px solid #06c }
 .box { width: 320px; height: 130px; padding: 12px; border-radius: 8px; cursor: auto;
   background: Canvas; color: CanvasText; box-shadow: 0 4px 16px #0006 }
 textarea { display: block; width: 100%; height: 80px; box-sizing: border-box; font: inherit }`;
+const tag = "pagewire-picker";
 /** Of the box, with a distance from what is beside it. */
 const [width, height] = [352, 162];
 /** The most characters of the words. */
@@ -64,14 +66,14 @@ export function picker(take: Take): void {
 }
 
 function overlay(take: Take): { host: Element; act: Act } {
-  const host = document.createElement("pagewire-picker");
+  const host = document.createElement(tag);
   const root = host.attachShadow({ mode: "closed" });
   // A policy of the page may forbid style elements and attributes.
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
   root.adoptedStyleSheets = [sheet];
-  const make = <K extends keyof HTMLElementTagNameMap>(tag: K, className: string, to: Node = root) =>
-    to.appendChild(Object.assign(document.createElement(tag), { className }));
+  const make = (of: string, className: string, to: Node = root): HTMLElement =>
+    to.appendChild(Object.assign(document.createElement(of), { className }));
   const [mark, name] = [make("div", "mark"), make("div", "name")];
 
   const focused = deepest(document.activeElement);
@@ -102,9 +104,9 @@ function overlay(take: Take): { host: Element; act: Act } {
     box = make("div", "box");
     const label = make("label", "", box);
     label.textContent = box.ariaLabel = `About ${name.textContent}`;
-    box.role = "dialog";
+    Object.assign(box, { role: "dialog", ariaModal: "true" });
     name.remove();
-    words = make("textarea", "", label);
+    words = make("textarea", "", label) as HTMLTextAreaElement;
     words.maxLength = longest;
     make("span", "", box).textContent = "Enter sends, Escape cancels";
     const { left, top, bottom } = at.getBoundingClientRect();
@@ -130,7 +132,7 @@ function overlay(take: Take): { host: Element; act: Act } {
     if (!type.startsWith("touch")) event.preventDefault();
     if (/^pointer(move|down)$/.test(type) && pointer !== (pointer = `${x} ${y}`)) {
       below = [];
-      aim(elementAt(x, y, host));
+      aim(elementAt(x, y));
     }
     const around = at.parentElement ?? (at.getRootNode() as Partial<ShadowRoot>).host;
     if (pressed === "ArrowUp" && around) {
@@ -162,8 +164,8 @@ const deepest = (of: Element | null): HTMLElement | null =>
   of?.shadowRoot?.activeElement ? deepest(of.shadowRoot.activeElement) : (of as HTMLElement | null);
 
 /** The element below the picker, in open shadow trees too. Of a frame it is the frame. */
-function elementAt(x: number, y: number, but: Element, root: Document | ShadowRoot = document): Element | undefined {
-  const all = root.elementsFromPoint(x, y);
-  const found = all.find((of) => of !== but && of.getRootNode() === root);
-  return (found?.shadowRoot && elementAt(x, y, but, found.shadowRoot)) || found;
+function elementAt(x: number, y: number, root: Tree = document): Element | undefined {
+  const all = root.elementsFromPoint(x, y).filter((of) => of.localName !== tag);
+  const found = all.find((of) => of.getRootNode() === root);
+  return (found?.shadowRoot && elementAt(x, y, found.shadowRoot)) || found;
 }
