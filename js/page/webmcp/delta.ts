@@ -16,6 +16,8 @@ const maxDepth = 64;
 /** Lines or elements, of both sides, between two that are equal. */
 const maxApart = 50;
 
+const noEnd = "\n\\ No newline at end of file\n";
+
 const { hasOwn, keys } = Object;
 const { min } = Math;
 const indexOf = uncurry(String.prototype.indexOf);
@@ -68,9 +70,8 @@ function compare(a: unknown, b: unknown, path: string, patch: object[], depth: n
       token += text[i] === "~" ? "~0" : text[i] === "/" ? "~1" : text[i];
     return `${path}/${token}`;
   };
-  const remove = (name: string | number) => (patch[patch.length] = { op: "remove", path: under(name) });
-  const put = (op: string, name: string | number, value: unknown) =>
-    (patch[patch.length] = { op, path: under(name), value });
+  const put = (op: string, name: string | number, more?: { value: unknown }) =>
+    (patch[patch.length] = { op, path: under(name), ...more });
   if (depth > maxDepth || !isObject(a) || !isObject(b) || isArray(a) !== isArray(b)) {
     if (a !== b) patch[patch.length] = { op: "replace", path, value: b };
   } else if (isArray(a) && isArray(b)) {
@@ -78,19 +79,20 @@ function compare(a: unknown, b: unknown, path: string, patch: object[], depth: n
     // In reverse order, so that the indices before an edit stay valid.
     for (let at = edits.length; at--; ) {
       const { i, x, j, y } = edits[at]!;
-      for (let k = x; k-- > y; ) remove(i + k);
+      for (let k = x; k-- > y; ) put("remove", i + k);
       for (let k = 0; k < y; k++)
         if (k < x) compare(a[i + k], b[j + k], under(i + k), patch, depth + 1);
-        else put("add", i + k, b[j + k]);
+        else put("add", i + k, { value: b[j + k] });
     }
   } else {
-    const names = [keys(a), keys(b)] as const;
-    for (let i = 0; i < names[0].length; i++) if (!hasOwn(b, names[0][i]!)) remove(names[0][i]!);
-    for (let i = 0; i < names[1].length; i++) {
-      const name = names[1][i]!;
+    const before = keys(a);
+    const after = keys(b);
+    for (let i = 0; i < before.length; i++) if (!hasOwn(b, before[i]!)) put("remove", before[i]!);
+    for (let i = 0; i < after.length; i++) {
+      const name = after[i]!;
       const value = (b as Parts)[name];
       if (hasOwn(a, name)) compare((a as Parts)[name], value, under(name), patch, depth + 1);
-      else put("add", name, value);
+      else put("add", name, { value });
     }
   }
 }
@@ -119,7 +121,7 @@ function diffOf(before: string, after: string, most: number): string {
   let out = "";
   const put = (mark: string, lines: string[], from: number, to: number) => {
     for (let i = from; i < to && out.length < most; i++)
-      out += mark + lines[i] + (indexOf(lines[i]!, "\n") < 0 ? "\n\\ No newline at end of file\n" : "");
+      out += mark + lines[i] + (indexOf(lines[i]!, "\n") < 0 ? noEnd : "");
   };
   const span = (at: number, n: number) => (n === 1 ? at + 1 : `${n ? at + 1 : at},${n}`);
   for (let at = 0; at < edits.length; at++) {

@@ -18,7 +18,7 @@ export function discovery({ tooling }: Early, tools: Tools, until: AddEventListe
       const { respondWith } = event as Event & { respondWith?: unknown };
       const list = tools.hosted();
       if (typeof respondWith !== "function" || !list.length) return;
-      const description = "The page's tools, and its live state. A result's revision is the next call's since.";
+      const description = "The page's tools and live state. The last revision is the next since.";
       apply(respondWith as never, event, [{ name: "Pagewire", description, tools: list }]);
     } catch (cause) {
       error("pagewire: devtoolstooldiscovery cannot be answered:", cause);

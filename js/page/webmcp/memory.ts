@@ -39,7 +39,8 @@ export function memoriesOf({ epoch, now, of }: Revisions) {
   return {
     /** The count of changes in a revision, -1 if it is none of this document, and what it stands for. */
     caller(since: unknown): { readonly from: number; readonly seen: Seen | undefined } {
-      const match = typeof since === "string" ? exec(/^(\w+)-(\d{1,15})-?(\d{0,15})$/, since) : null;
+      const text = typeof since === "string" ? since : "";
+      const match = exec(/^(\w+)-(\d{1,15})-?(\d{0,15})$/, text);
       const from = match && match[1] === epoch && +match[2]! <= now() ? +match[2]! : -1;
       return { from, seen: from < 0 ? undefined : known.get(+match![3]!) };
     },
