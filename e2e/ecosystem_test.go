@@ -493,3 +493,74 @@ func TestEcosystemVitePlugin(t *testing.T) {
 		})
 	}
 }
+
+// Apps of Vite whose only line for Pagewire is the import of pagewire/dev (ecosystem/alone), with
+// all libraries that the manual lists. Its stores are found, also one that comes later, and it goes
+// with its component. A build has a warning instead.
+func TestEcosystemDev(t *testing.T) {
+	app := ecosystemApp(t, "alone")
+	linked(t, app, "vite", "@vitejs/plugin-vue", "react", "react-dom", "react-redux", "@reduxjs/toolkit", "zustand",
+		"@tanstack/react-query", "@tanstack/vue-query", "vue", "pinia", ofScripts+"@vitejs/plugin-react",
+		ofScripts+"jotai", ofScripts+"mobx", ofScripts+"@preact/signals-core")
+	h := newHome(t)
+	a := h.serve(t)
+	config := filepath.Join(app, "vite.config.js")
+	text, err := os.ReadFile(config)
+	if err == nil {
+		err = os.WriteFile(config, []byte(strings.Replace(string(text), `"GATEWAY"`, `"ws://`+h.hub+`"`, 1)), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := strings.TrimSuffix(serverOf(t, app, "dev.mjs"), "/")
+	holds := func(t *testing.T, reads map[string][2]string, i int) {
+		t.Helper()
+		for path, want := range reads {
+			testkit.Eventually(t, path+" reads as "+want[i], func() bool {
+				got, err := a.Read(url + path)
+				return err == nil && strings.Contains(got, want[i])
+			})
+		}
+	}
+	for page, reads := range map[string]map[string][2]string{ // before and after the click
+		"/": {
+			"/state/redux": {`{"name":"Ada","visits":1,"accessToken":"[redacted]"}`,
+				`{"name":"Ada","visits":2,"accessToken":"[redacted]"}`},
+			"/state/zustand": {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
+			"/state/jotai":   {`{"count":1}`, `{"count":2}`},
+			"/state/Todos":   {`{"list":["write"]}`, `{"list":["write","test"]}`},
+			"/state/queries": {`"data":{"tea":3}`, `"data":{"tea":3}`},
+			"/state/five":    {`5`, `6`},
+			"/dev/route":     {`"path":"/"`, `"path":"/paid?token=…&tab=2"`},
+		},
+		"/vue.html": {
+			"/state/cart": {`{"items":["tea"],"password":"[redacted]"}`,
+				`{"items":["tea","milk"],"password":"[redacted]"}`},
+			"/state/queries": {`"data":{"tea":3}`, `"data":{"tea":3}`},
+		},
+	} {
+		t.Run(page, func(t *testing.T) {
+			b := open(t, noFlag, &site{Server: &httptest.Server{URL: url + page}})
+			holds(t, reads, 0)
+			b.click("button")
+			holds(t, reads, 1)
+			if page != "/" {
+				return
+			}
+			run[any](b, `setLate(true)`)
+			holds(t, map[string][2]string{"/state/zustand-2": {`{"late":true}`}}, 0)
+			run[any](b, `setLate(false)`)
+			testkit.Eventually(t, "the store goes with its component", func() bool {
+				_, err := a.Read(url + "/state/zustand-2")
+				return err != nil
+			})
+		})
+	}
+	command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "error")
+	s := serveApp(t, filepath.Join(app, "dist"))
+	b := open(t, noFlag, s)
+	testkit.Eventually(t, "the build warns", func() bool { return b.said("pagewire/dev does nothing here") })
+	if has := run[bool](b, `return "modelContext" in navigator || "pagewire" in globalThis`); has {
+		t.Error("a build has the page API")
+	}
+}

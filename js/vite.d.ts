@@ -5,7 +5,7 @@ export interface PagewirePluginOptions {
 }
 
 /**
- * The Vite plugin, for Vite 5 or newer. In development, agents see each store that the app makes (Redux, Zustand,
- * Pinia, Svelte), TanStack Query's cache, the route, and the errors of the dev server. A build contains nothing of it.
+ * The Vite plugin, for Vite 5 or newer. In development it puts `pagewire/dev` into the page, and agents see each store
+ * that the app makes (Redux, Zustand, Pinia, Svelte, signals). A build contains nothing of it.
  */
 export default function pagewire(options?: PagewirePluginOptions): { name: string; apply: "serve"; enforce: "pre" };

@@ -87,7 +87,7 @@ var leftOut = []exclusion{
 		"TestClientsTakeWhatIsGenerated TestClientsBesideTheWorstPages",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
-		"TestEcosystemVitePlugin",
+		"TestEcosystemVitePlugin TestEcosystemDev",
 		"they are about bundlers, servers and deployments: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsNavigate TestViewsOutliveTheConnection TestViewsRemovedAtAnyMoment " +
 		"TestViewsOfAPlainHost TestViewsThatAreGone TestViewsDemo",

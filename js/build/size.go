@@ -35,6 +35,8 @@ var artefacts = []artefact{
 	{"views.js", 9_000}, {"view.js", 1_600},
 	{"pagewire.shown.js", 12_200}, // in pages that an agent watches
 	{"pagewire.pick.js", 3_000},   // in pages where a person points at a part
+	// in pages in development; in any other build the second takes its place
+	{"dev.js", 13_000}, {"dev.none.js", 300},
 	// the same reader, and its port to the worker; no page downloads it
 	{"extension/shown.js", 13_400},
 }
