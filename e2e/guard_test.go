@@ -108,11 +108,13 @@ func TestToolDiscoveryIsStrict(t *testing.T) {
 		const Foreign = frame.contentWindow.CustomEvent, groups = [];
 		window.dispatchEvent(Object.assign(new Foreign("devtoolstooldiscovery"), { respondWith: (group) => groups.push(group.name) }));
 		expect("of a frame", groups.sort(), ["Pagewire", "own"]);
+		pagewire.configure({ freshState: { bad: 5 } });
+		expectPart("a wrong setting", await call("bad"), "freshState is wrong");
 		Object.prototype.pagewire_since = "x";
 		Array.prototype.toJSON = Array.prototype[Symbol.iterator] = undefined;
 		cart();
 		await tools();
-		await agent.until(() => discover().find(({ name }) => name === "Pagewire").tools.length === 6);
+		await agent.until(() => discover().find(({ name }) => name === "Pagewire")?.tools.length === 6);
 		const patched = discover().find(({ name }) => name === "Pagewire").tools.find(({ name }) => name === "checkout");
 		expect("patched prototypes", [(await patched.execute({})).isError, ran], [true, 0]);
 		delete Object.prototype.pagewire_since;

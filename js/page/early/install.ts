@@ -84,7 +84,7 @@ export function install(
     void (undo[undo.length] = define(target, name, descriptor));
 
   /**
-   * The tool that is registered in its place. Every host calls its `execute`, in whatever way, so
+   * The tool that is registered in its place. Whoever calls it, in whatever way, calls `execute`, so
    * this is where a call is guarded: webmcp/guard.ts, which comes only if the call gives a revision
    * or the tool depends on a state.
    */

@@ -281,10 +281,10 @@ export function pageTools(
   }
 
   /**
-   * The tools for a host that calls them in the page, also Pagewire's own three, each with its
+   * The tools for a program that calls them in the page, also Pagewire's own three, each with its
    * `execute`. A tool that was registered before Pagewire came has no guard, and takes no revision.
    */
-  function hosted(): object[] {
+  function offered(): object[] {
     const list: object[] = [];
     tools.forEach(({ local }, name) => {
       const { description, inputSchema } = parse(local);
@@ -305,7 +305,7 @@ export function pageTools(
 
   return {
     run,
-    hosted,
+    offered,
     freshOf,
     /** Whether what a call gives as its revision is the pass of a core's call, once. */
     pass: (given: unknown): boolean => passes.delete(given as string),

@@ -1,7 +1,7 @@
 /**
  * Answers the event `devtoolstooldiscovery` of chrome-devtools-mcp
  * (--categoryExperimentalThirdParty) with the page's tools and Pagewire's own three. The first
- * event loads this file, and may go without an answer: the host waits no longer than the event.
+ * event loads this file, and may go without an answer: the program waits no longer than the event.
  */
 import { apply, error, listen } from "../common/intrinsics.ts";
 import type { Early } from "../early/shared.ts";
@@ -16,7 +16,7 @@ export function discovery({ tooling }: Early, tools: Tools, until: AddEventListe
   const respond = (event: Event): void => {
     try {
       const { respondWith } = event as Event & { respondWith?: unknown };
-      const list = tools.hosted();
+      const list = tools.offered();
       if (typeof respondWith !== "function" || !list.length) return;
       const description = "The page's tools and live state. The last revision is the next since.";
       apply(respondWith as never, event, [{ name: "Pagewire", description, tools: list }]);

@@ -4,11 +4,11 @@
  * refused with that state, or with what has changed, and the revision to give. At the end of the
  * result stands what has changed since the caller was given it.
  *
- * The page layer wraps `execute` at registerTool, so it does not matter by which way a host calls.
+ * The page layer wraps `execute` at registerTool, so it does not matter in which way a call comes.
  * A core's agents have an identity: their core has asked the page already, and such a call has a
  * pass (tools/pagetools.ts).
  */
-import { apply, stringify } from "../common/intrinsics.ts";
+import { apply, error, stringify } from "../common/intrinsics.ts";
 import { isArray } from "../common/binary.ts";
 import { encode, failure, jsonOf } from "../common/refusal.ts";
 import { isObject } from "../early/basics.ts";
@@ -74,7 +74,13 @@ export function guardOf(
     args[0] = input;
     if (tools.pass(given)) return await apply(execute, self, args);
     let since = typeof given === "string" ? given : "";
-    const fresh = since === any ? undefined : tools.freshOf(name);
+    let fresh: FreshState | undefined;
+    try {
+      fresh = since === any ? undefined : tools.freshOf(name);
+    } catch (cause) {
+      error("pagewire:", cause);
+      return failure(`${name} was not run: its page's setting freshState is wrong`);
+    }
     for (let again = false; fresh && fresh.onStale !== "tell"; again = true) {
       const { seen } = memories.caller(since);
       const stale: Given[] = [];
