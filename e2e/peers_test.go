@@ -206,7 +206,7 @@ func TestPeers(t *testing.T) {
 				p.call(a, "resources_read", map[string]any{"uri": uri, "since": before.Revision}),
 				&after)
 			if len(after.Contents) != 1 || after.Contents[0].Text != "é" ||
-				after.Revision != woken.Revision {
+				after.Revision == before.Revision {
 				t.Errorf("read %+v after the change", after)
 			}
 			answered(a,
