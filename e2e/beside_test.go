@@ -39,6 +39,8 @@ type second struct {
 	click func(a *peerAgent, button string) toolCall
 	// accept closes a dialog of the page.
 	accept func(a *peerAgent) toolCall
+	// evaluate calls a function of JavaScript in the page.
+	evaluate func(a *peerAgent, function string) toolCall
 }
 
 type toolCall struct {
@@ -61,6 +63,10 @@ var seconds = []second{
 		accept: func(a *peerAgent) toolCall {
 			return toolCall{"handle_dialog", map[string]any{"pageId": a.page, "action": "accept"}}
 		},
+		evaluate: func(a *peerAgent, function string) toolCall {
+			return toolCall{"evaluate_script",
+				map[string]any{"pageId": a.page, "function": function}}
+		},
 	},
 	{
 		peer: peers[1],
@@ -78,6 +84,9 @@ var seconds = []second{
 		},
 		accept: func(*peerAgent) toolCall {
 			return toolCall{"browser_handle_dialog", map[string]any{"accept": true}}
+		},
+		evaluate: func(_ *peerAgent, function string) toolCall {
+			return toolCall{"browser_evaluate", map[string]any{"function": function}}
 		},
 	},
 }
@@ -278,6 +287,12 @@ func testBeside(t *testing.T, s second, way besideWay) {
 	beside := s.peer
 	beside.args = func(string) []string { return theirs }
 	a := connectPeer(t, beside, "")
+
+	testkit.State(t, s.name+" sees in the page", func() string {
+		text, err := a.try(s.evaluate(a, `() => [performance.now(), document.visibilityState,
+			typeof uri, String(tell), globalThis.pagewire?.stats(), document.body.innerText]`))
+		return fmt.Sprint(text, err)
+	})
 
 	// goes makes the second server find the page's button. It opens the page, if nobody else does.
 	var button, refused string
