@@ -4,6 +4,17 @@ import { withoutSecrets } from "../share/secrets.ts";
 import { short } from "./plain.ts";
 import { type Any, type List, list, shareAt } from "./share.ts";
 
+declare const process: { env: { PAGEWIRE_ROOT?: string } };
+
+/** A text with the app's files named from its root, where a plugin tells that. */
+export function fromRoot(text: string): string {
+  try {
+    return text.replaceAll(`${process.env.PAGEWIRE_ROOT || "\n"}/`, "");
+  } catch {
+    return text; // no bundler has replaced the variable
+  }
+}
+
 /** An address as agents get it: a path at the page's own origin, without a query's secrets. */
 function shown(address: string | URL): string {
   let url: URL;
@@ -51,8 +62,9 @@ export function buildErrors(now: Any[]): void {
   built = now.map(({ message, file, id, loc }) => {
     const place = loc?.line ? `${loc.file ?? id}:${loc.line}:${loc.column}` : /[^\s[\]()]+:\d+:\d+/.exec(message)?.[0];
     const at = place ?? file ?? id;
-    // Compilers begin with a code of their own.
-    return { build: textOf(message).replace(/^\[\w+\] /, ""), ...(at && { at: short(at, 200) }) };
+    // Compilers begin with a code of their own, or with the place.
+    const text = textOf(`${message}`.replace(`${place} `, "")).replace(/^\[\w+\] /, "");
+    return { build: fromRoot(text), ...(at && { at: short(fromRoot(at), 200) }) };
   });
   errors.changed();
 }

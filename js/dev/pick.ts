@@ -1,6 +1,7 @@
 /** What the developer has pointed at, and said of it: the resource /dev/pointed. */
 import { componentOf, placeOf } from "./component.ts";
 import { outlineOf, selectorOf } from "./outline.ts";
+import { fromRoot } from "./page.ts";
 import { picker } from "./picker.ts";
 import { list } from "./share.ts";
 
@@ -27,7 +28,7 @@ export function startPicker(): void {
   picker((element) => {
     // The element may be gone before the words are there.
     const component = componentOf(element);
-    const at = component && placeOf(component);
+    const at = component && placeOf(component).then((place) => place && fromRoot(place));
     const selector = selectorOf(element);
     const about = { component: component?.name, ...outlineOf(element), selector };
     return async (words) => {

@@ -4,6 +4,8 @@
  */
 import type * as types from "../next.d.ts";
 
+declare const process: { cwd(): string };
+
 type Config = { instrumentationClientInject?: string[]; env?: object };
 
 export const withPagewire: typeof types.withPagewire = (given, { gateway } = {}) =>
@@ -13,7 +15,7 @@ export const withPagewire: typeof types.withPagewire = (given, { gateway } = {})
     return {
       ...config,
       instrumentationClientInject: [...(config?.instrumentationClientInject ?? []), "pagewire/dev"],
-      ...(gateway && { env: { ...config?.env, PAGEWIRE_GATEWAY: gateway } }),
+      env: { ...config?.env, PAGEWIRE_ROOT: process.cwd(), ...(gateway && { PAGEWIRE_GATEWAY: gateway }) },
     };
   }) as never;
 export default withPagewire;

@@ -25,7 +25,7 @@ for (const flavour of ["query-core", "react-query", "vue-query", "svelte-query",
   libraries[`@tanstack/${flavour}`] = { QueryClient: "queries" };
 
 const client = "virtual:pagewire";
-const variable = "process.env.PAGEWIRE_GATEWAY";
+const variables = /\bprocess\.env\.PAGEWIRE_(GATEWAY|ROOT)\b/g;
 /** Rollup's mark of a module without a file. */
 const mark = "\0";
 
@@ -86,7 +86,9 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
     },
     // Vite replaces no variables in the packages that it has bundled.
     transform: (code: string) =>
-      code.includes(variable) ? { code: code.replaceAll(variable, JSON.stringify(gateway)), map: null } : undefined,
+      code.includes("process.env.PAGEWIRE_")
+        ? { code: code.replace(variables, (_, of) => JSON.stringify(of === "ROOT" ? root : gateway)), map: null }
+        : undefined,
     /**
      * Keeps the errors of the server, by module, until the module is right. Vite sends an error
      * when a page asks for the module, but only to pages that are connected then: a page that is
@@ -106,8 +108,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
         if (typeof message === "string") return;
         const { type, err } = message;
         if (type === "error") {
-          const { message, id, loc } = JSON.parse(JSON.stringify(err).replaceAll(`${root}/`, ""));
-          errors.set(err.id ?? "", { message, id, loc });
+          errors.set(err.id ?? "", { message: err.message, id: err.id, loc: err.loc });
           tell(ws);
         } else if (type !== "update" && type !== "full-reload") return;
         check(type !== "error");
