@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
-	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh \
+	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-rounds test-races test-fresh \
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
@@ -29,6 +29,8 @@ DOCS := demo/docs/node_modules/.package-lock.json
 ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
 # Programs of others that call a page's tools, beside PEERS, and the Node 22 that two of them need.
 HOSTS := e2e/hosts/node_modules/.package-lock.json
+# The makers of the apps that try pagewire/dev: the apps themselves install what their templates ask for.
+FRAMEWORKS := e2e/frameworks/node_modules/.package-lock.json
 # Agent programs: AGENT runs with all tests, the others with make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
@@ -112,7 +114,7 @@ check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js
 		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
 	@# Of the build tags, each of these has tests that make test does not compile.
-	@go vet -tags 'attacks ecosystem engines fresh hosts look release soak' ./e2e/...
+	@go vet -tags 'attacks ecosystem engines frameworks fresh hosts look release soak' ./e2e/...
 	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
 	@# Built first: go tool would build it for js/wasm too. All checks are on, except for unused code (U1000) in wasm/:
 	@# staticcheck does not count //go:wasmexport as a use.
@@ -181,6 +183,11 @@ test-docs: $(BUILD) site browser ## How each page of the manual and the demos lo
 test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others, and the files that deploy nodes. RUN=TestEcosystemPages narrows it
 	@go vet -tags ecosystem ./e2e
 	$(call gotest,ecosystem,go test -json -count=1 -timeout 30m -tags ecosystem -run '$(or $(RUN),TestEcosystem)' ./e2e)
+
+test-frameworks: $(BUILD) browser $(FRAMEWORKS) ## What an agent is told while apps of others' templates (create-vite, create-next-app) are developed, into bin/frameworks.md. RUN=TestFrameworks/vue: one
+	@go vet -tags frameworks ./e2e
+	$(call gotest,frameworks,go test -json -count=1 -timeout 30m -tags frameworks -run '$(or $(RUN),TestFrameworks)' ./e2e)
+	@cat bin/frameworks.md
 
 test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes e2e/engines/. ENGINES=firefox RUN=TestStory: one
 	@go vet -tags engines ./e2e/...
@@ -304,7 +311,7 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(HOSTS) $(RIVALS) $(VIEWS) $(PAGES) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(HOSTS) $(RIVALS) $(VIEWS) $(PAGES) $(SUITES) $(DOCS) $(ECOSYSTEM) $(FRAMEWORKS) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	@# In DOCS, ECOSYSTEM and PROGRAMS some packages for other systems are missing in some registries and in the lock
 	@# file: npm 11's ci wants all.
 	cd $* && npm $(if $(filter $(DOCS) $(ECOSYSTEM) $(PROGRAMS),$@),install --no-save,ci)

@@ -89,6 +89,7 @@ var leftOut = []exclusion{
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
 		"TestEcosystemVitePlugin TestEcosystemDev",
 		"they are about bundlers, servers and deployments: make test-ecosystem runs them"},
+	{"TestFrameworks", "it is about servers of other makers, in development: make test-frameworks runs it"},
 	{"TestViewsSubscribe TestViewsNavigate TestViewsOutliveTheConnection TestViewsRemovedAtAnyMoment " +
 		"TestViewsOfAPlainHost TestViewsThatAreGone TestViewsDemo",
 		"hosts of MCP Apps' Views: not carried over yet"},

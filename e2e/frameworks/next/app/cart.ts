@@ -1,0 +1,6 @@
+import { create } from "zustand";
+
+export const useCart = create<{ items: string[]; add: (item: string) => void }>()((set) => ({
+  items: ["tea"],
+  add: (item) => set(({ items }) => ({ items: [...items, item] })),
+}));

@@ -1,0 +1,3 @@
+import { defineStore } from "pinia";
+
+export const useCart = defineStore("cart", { state: () => ({ items: ["tea"] }) });
