@@ -55,9 +55,12 @@ export function picker(take: Take): void {
     const { type, code } = event;
     const isOpen = open?.host.isConnected;
     const begins = !isOpen && type === "keydown" && opens(event);
-    if (!event.isTrusted || !(isOpen || begins || (type === "keyup" && code === held))) return;
+    // Drivers send a keypress of a key whose keydown was prevented: Enter would click what has the focus again.
+    const isHeld = /^key(press|up)$/.test(type) && code === held;
+    if (!event.isTrusted || !(isOpen || begins || isHeld)) return;
     event.stopImmediatePropagation();
-    if (type.startsWith("key")) held = type === "keydown" ? code : "";
+    if (type === "keypress" && isHeld && !isOpen) event.preventDefault();
+    if (/^key(down|up)$/.test(type)) held = type === "keydown" ? code : "";
     if (isOpen) open!.act(event);
     if (begins) event.preventDefault();
     if (begins) open = overlay(take);
