@@ -143,7 +143,7 @@ func originOf(url string) string { return strings.Join(strings.SplitN(url, "/", 
 // keeps, so that it outlives the browser. The page has it in letters: what any page shows is told
 // at once, but for digits that change all the time. While asks is set, it asks a person then.
 func serveAdding(t *testing.T, hub string) (s *site, added *atomic.Int64, asks *atomic.Bool) {
-	const body = `<h1>Cart</h1><button>Add</button><p id=count>`
+	const body = `<h1>Cart</h1><button>Add</button><p id=count></p>`
 	const script = `<script>
 		let have = "", tell = () => {};
 		const show = (text) => { document.getElementById("count").textContent = have = text; tell(); };
