@@ -59,11 +59,14 @@ function framesOf(stack = ""): Frame[] {
   return Array.from(frames, ([, url, line, column]) => [url!, +line!, +column!] as const);
 }
 
+const baseOf = (file: string): string => file.replace(/^.*\/|\.\w+$/g, "");
+
 function ofVue({ __vueParentComponent: instance }: Any): Component | undefined {
   const types: Any[] = [];
   for (let of = instance; of && types.length < depth; of = of.parent) types.push(of.type);
   const place = types.find(({ __file }) => __file && !isForeign.test(__file))?.__file;
-  return instance && { name: named(types.map(({ name, __name }) => name ?? __name)), place };
+  const nameOf = ({ name, __name, __file }: Any) => name ?? __name ?? (__file && baseOf(__file));
+  return instance && { name: named(types.map(nameOf)), place };
 }
 
 function ofSvelte({ __svelte_meta: meta }: Any): Component | undefined {
@@ -72,7 +75,7 @@ function ofSvelte({ __svelte_meta: meta }: Any): Component | undefined {
   const files = [file];
   for (let of = meta.parent; of && files.length < depth; of = of.parent)
     if (of.type === "component") files.push(of.file);
-  const names = files.map((file) => file.replace(/^.*\/|\.\w+$/g, ""));
+  const names = files.map(baseOf);
   return { name: named(names), place: `${file}:${line}` };
 }
 
