@@ -122,7 +122,7 @@ func read(t *testing.T, name string) []byte {
 	return source
 }
 
-var languages = strings.Fields("sh html js ts jsx vue svelte json toml go text http")
+var languages = strings.Fields("sh html js ts jsx vue svelte json toml go mermaid text http")
 
 // All words that may follow a language.
 var (

@@ -22,6 +22,13 @@ globalThis.layoutProblems = async () => {
   }
   for (const image of document.images)
     if (!image.naturalWidth && image.checkVisibility()) problems.push(`a picture is not there: ${image.src}`);
+  if (document.querySelector(".language-mermaid")) problems.push("a diagram is shown as its source");
+  for (const diagram of document.querySelectorAll(".diagram")) {
+    const [svg, ...more] = diagram.querySelectorAll("svg");
+    const { width, height } = svg?.getBoundingClientRect() ?? {};
+    if (!(width && height) || more.length || !svg.querySelector("text"))
+      problems.push(`a diagram is empty: ${diagram.outerHTML.slice(0, 160)}`);
+  }
   return problems;
 };
 

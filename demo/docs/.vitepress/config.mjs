@@ -1,12 +1,16 @@
-// The manual as a site, which make demo serves at /docs/. The same Markdown is read on a forge: so
-// its anchors are a forge's, its order is that of README.md, and what it links to outside of
-// demo/docs is on the forge.
-import { cpSync, readdirSync, readFileSync } from "node:fs";
+// The manual as a site, which make demo serves at /docs/, and a workflow publishes at SITE_BASE. The
+// same Markdown is read on a forge: so its anchors are a forge's, its order is that of README.md,
+// and what it links to outside of demo/docs is on the forge.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { defineConfig } from "vitepress";
+import { diagramStyle, diagrams } from "./mermaid.mjs";
 
-const forge = "https://github.com/pagewire/pagewire/blob/main/";
+const repository = "https://github.com/pagewire/pagewire";
+const forge = `${repository}/blob/main/`;
 const docs = path.resolve(import.meta.dirname, "..");
+const hosted = process.env.SITE_BASE;
+const { version } = JSON.parse(readFileSync(path.join(docs, "../../js/package.json"), "utf8"));
 
 /** Groups of README.md with the pages of each. */
 const sidebar = [];
@@ -32,18 +36,20 @@ function plainCells(md) {
   });
 }
 
-/**
- * outward leads links that leave demo/docs to the forge, and those to demos to the demos beside the
- * site.
- */
+/** away is where a link leads that leaves demo/docs; undefined if it does not. */
+function away(href) {
+  if (/^(\w+:|#|\/)/.test(href)) return;
+  const target = path.posix.join("demo/docs", href);
+  return target.startsWith("demo/docs/") ? undefined : target;
+}
+
+/** outward leads such links to the forge, and those to demos to the demos beside the site. */
 function outward(md) {
-  md.core.ruler.push("outward", ({ tokens, env }) => {
+  md.core.ruler.push("outward", ({ tokens }) => {
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
-      const href = token.type === "link_open" && token.attrGet("href");
-      if (!href || /^(\w+:|#|\/)/.test(href)) continue;
-      const target = path.posix.join("demo/docs", path.posix.dirname(env.relativePath), href);
-      if (target.startsWith("demo/docs/")) continue;
-      const demo = /^demo\/\d+-[^/]+$/.test(target);
+      const target = token.type === "link_open" && away(token.attrGet("href"));
+      if (!target) continue;
+      const demo = !hosted && /^demo\/\d+-[^/]+$/.test(target);
       token.attrSet("href", demo ? `/${target}/` : forge + target);
       if (demo) token.attrSet("target", "_self");
     }
@@ -53,7 +59,7 @@ function outward(md) {
 export default defineConfig({
   title: "Pagewire",
   description: "Live page state for AI agents",
-  base: "/docs/",
+  base: hosted ?? "/docs/",
   outDir: path.resolve(docs, "../../dist/docs"),
   rewrites: { "README.md": "index.md" },
   /**
@@ -61,13 +67,20 @@ export default defineConfig({
    * llms.txt as well.
    */
   buildEnd({ outDir }) {
-    for (const name of ["README.md", ...written]) cpSync(path.join(docs, name), path.join(outDir, name));
-    cpSync(path.join(docs, "README.md"), path.join(outDir, "llms.txt"));
+    for (const [name, to = name] of [["README.md", "llms.txt"], ["README.md"], ...written.map((name) => [name])]) {
+      const text = readFileSync(path.join(docs, name), "utf8");
+      const links = (all, href) => (away(href) ? `](${forge}${away(href)})` : all);
+      writeFileSync(path.join(outDir, to), text.replace(/\]\(([^)\s]+)\)/g, links));
+    }
+  },
+  /** The references are generated: nobody edits them there. */
+  transformPageData(page) {
+    if (/^(api|cli)\.md$/.test(page.filePath)) page.frontmatter.editLink = false;
   },
   head: [
     ["link", { rel: "icon", href: "data:," }],
     // The theme's own grey has too little contrast.
-    ["style", {}, "html:root { --vp-code-lang-color: var(--vp-c-text-2) }"],
+    ["style", {}, `html:root { --vp-code-lang-color: var(--vp-c-text-2) }\n${diagramStyle}`],
   ],
   markdown: {
     anchor: {
@@ -78,15 +91,19 @@ export default defineConfig({
           .replace(/[^\p{L}\p{N}\p{M}_\- ]/gu, "")
           .replaceAll(" ", "-"),
     },
-    config: (md) => md.use(outward).use(plainCells),
+    config: (md) => md.use(outward).use(plainCells).use(diagrams),
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     languageAlias: { idl: "ts" },
   },
   themeConfig: {
-    nav: [{ text: "Demos", link: "/", target: "_self" }],
+    nav: [
+      hosted ? { text: "Demos", link: `${repository}/tree/main/demo` } : { text: "Demos", link: "/", target: "_self" },
+      { text: `v${version}`, link: `${forge}CHANGELOG.md` },
+    ],
+    editLink: { pattern: `${repository}/edit/main/demo/docs/:path` },
     outline: [2, 3],
     search: { provider: "local" },
     sidebar,
-    socialLinks: [{ icon: "github", link: "https://github.com/pagewire/pagewire" }],
+    socialLinks: [{ icon: "github", link: repository }],
   },
 });
