@@ -126,7 +126,7 @@ var languages = strings.Fields("sh html js ts jsx vue svelte json toml go mermai
 
 // All words that may follow a language.
 var (
-	infoWords  = []string{"node", "continues", "fresh"}
+	infoWords  = []string{"node", "continues", "fresh", "packed"}
 	infoValues = []string{"no-run", "until", "status", "error"}
 )
 

@@ -109,12 +109,29 @@ func (s *shell) env() []string {
 	return append(kept, "HOME="+s.home, "PATH="+s.home+"/bin:"+os.Getenv("PATH"))
 }
 
+// packed makes npm install from the registry of packed packages, with -g below the file's own HOME,
+// and finds the programs that it installs there before all others.
+func (s *shell) packed(t *testing.T, env []string) []string {
+	t.Helper()
+	url := testkit.Must(registry())(t)
+	prefix := filepath.Join(s.home, "npm")
+	return append(env, "npm_config_registry="+url, "npm_config_prefix="+prefix,
+		"npm_config_userconfig="+filepath.Join(s.home, ".npmrc"),
+		"npm_config_cache="+filepath.Join(s.home, "cache"), "npm_config_audit=false",
+		"npm_config_update_notifier=false",
+		"PATH="+filepath.Join(prefix, "bin")+":"+os.Getenv("PATH"))
+}
+
 func (s *shell) close() { os.RemoveAll(s.home) }
 
 func (s *shell) run(t *testing.T, b block) {
 	t.Helper()
 	b.code = s.w.here(b.setup["sh"]+b.code, s.http, s.w.hub)
-	runScript(t, b, s.w.here(b.values["until"], s.http, s.w.hub), s.dir, s.env(), patience)
+	env := s.env()
+	if b.has("packed") {
+		env = s.packed(t, env)
+	}
+	runScript(t, b, s.w.here(b.values["until"], s.http, s.w.hub), s.dir, env, patience)
 }
 
 // runScript runs a block until it ends, or until it has printed `until`.
