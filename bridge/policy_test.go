@@ -135,7 +135,7 @@ var packages = []row{
 	{"bridge/node/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
 		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/node/process", native, "bridge/gateway bridge/agents bridge/weborigin " +
-		"bridge/internal/bearer bridge/internal/keypair bridge/node/...",
+		"bridge/internal/bearer bridge/internal/keypair bridge/internal/userdir bridge/node/...",
 		"github.com/prometheus/client_golang"},
 	// serve puts them together.
 	{"bridge/desktop/serve", native, "bridge/gateway bridge/agents bridge/access bridge/weborigin " +
@@ -155,14 +155,14 @@ var packages = []row{
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/internal/cli", native, "", ""},
-	{"bridge/cmd/pagewire/clientconfig/files", native, "bridge/cmd/internal/cli", ""},
+	{"bridge/cmd/pagewire/clientconfig/files", native, "bridge/cmd/internal/cli bridge/internal/userdir", ""},
 	{"bridge/cmd/pagewire/clientconfig", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig/files " +
 		"bridge/gateway/skills bridge/weborigin", "github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/pagewire/nativehost", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
 		"bridge/cmd/pagewire/clientconfig/files bridge/pages/extension", ""},
 	{"bridge/cmd/pagewire", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
 		"bridge/cmd/pagewire/nativehost bridge/desktop/serve bridge/desktop/daemon bridge/desktop/hook " +
-		"bridge/desktop/browser bridge/gateway bridge/gateway/calls bridge/access bridge/agents bridge/assets bridge/pages/extension " +
+		"bridge/desktop/browser bridge/desktop/browser/launched bridge/gateway bridge/gateway/calls bridge/access bridge/agents bridge/assets bridge/pages/extension " +
 		"bridge/node/uplink bridge/weborigin bridge/internal/parts bridge/internal/retry",
 		"github.com/spf13/cobra github.com/spf13/pflag github.com/aymanbagabas/go-udiff " +
 			"github.com/modelcontextprotocol/go-sdk"},

@@ -9,12 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/access"
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
+	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
 )
 
@@ -118,12 +118,12 @@ func writeTicket(dir, url string) (path string, err error) {
 func startBrowser(path string) error {
 	var args []string
 	switch {
+	case !launched.HasDisplay():
+		return errors.New("there is no screen")
 	case runtime.GOOS == "darwin":
 		args = []string{"open", path}
 	case runtime.GOOS == "windows":
 		args = []string{"rundll32", "url.dll,FileProtocolHandler", path}
-	case strings.TrimSpace(os.Getenv("DISPLAY")+os.Getenv("WAYLAND_DISPLAY")) == "":
-		return errors.New("there is no screen")
 	default:
 		args = []string{"xdg-open", path}
 	}

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 
@@ -103,8 +102,7 @@ func readPrivate(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Windows has no such bits. There the user's configuration directory is private.
-	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); userdir.Permits(mode, 0o077) {
 		return "", fmt.Errorf(
 			"others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may "+
 				"have been read", path, mode, path)

@@ -39,6 +39,9 @@ func changeable(info fs.FileInfo) bool {
 		mode.IsDir() && mode&fs.ModeSticky == 0 && (byGroup || mode&0o002 != 0)
 }
 
+// Permits reports whether a file's mode gives one of these permissions.
+func Permits(mode, bits fs.FileMode) bool { return mode&bits != 0 }
+
 // LockFile locks an open file, or fails with ErrHeld. A child that inherits a descriptor holds the
 // lock too.
 func LockFile(f *os.File) error {

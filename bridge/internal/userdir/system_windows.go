@@ -15,6 +15,9 @@ const (
 
 func owner(fs.FileInfo) (uid int, known bool) { return 0, false }
 
+// Permits: there are no permission bits on Windows. The user's directories are private.
+func Permits(_, _ fs.FileMode) bool { return false }
+
 // CheckWay: the user's directories are private on Windows, and a link takes an administrator.
 func CheckWay(string) error { return nil }
 

@@ -9,12 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/agents"
 	"github.com/pagewire/pagewire/bridge/internal/keypair"
+	"github.com/pagewire/pagewire/bridge/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/node"
 	"github.com/pagewire/pagewire/bridge/node/bus"
 	"github.com/pagewire/pagewire/bridge/node/tickets"
@@ -226,9 +226,7 @@ func secretOf(file, what string, least int) (string, error) {
 	if err != nil {
 		return "", usage("%s: %w", what, err)
 	}
-	// Windows has no permission bits.
-	if info, err := os.Stat(file); err == nil && info.Mode()&0o007 != 0 &&
-		runtime.GOOS != "windows" {
+	if info, err := os.Stat(file); err == nil && userdir.Permits(info.Mode(), 0o007) {
 		return "", usage("everybody on this machine may read %s: chmod o= %s", what, file)
 	}
 	secret := strings.TrimSpace(strings.TrimPrefix(string(text), "\ufeff"))

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/internal/userdir"
 )
 
 const (
@@ -131,9 +132,7 @@ func TicketFile(path string) func(context.Context, string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// Windows has no such permission bits.
-		if info, err := os.Stat(path); err == nil && info.Mode()&0o077 != 0 &&
-			runtime.GOOS != "windows" {
+		if info, err := os.Stat(path); err == nil && userdir.Permits(info.Mode(), 0o077) {
 			return "", fmt.Errorf("others on this machine may read %s: chmod 600 %[1]s", path)
 		}
 		found, last := "", 0.0

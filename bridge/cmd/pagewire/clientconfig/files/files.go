@@ -13,13 +13,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
+	"github.com/pagewire/pagewire/bridge/internal/userdir"
 )
 
 // A Change changes several files. It writes all texts to temporary files before the first
@@ -171,7 +171,7 @@ func (f *File) check(title string) error {
 		// The program may have written it: some programs keep their state there.
 		return cli.Hint(fmt.Errorf("%s changed while it was merged", f.path),
 			"nothing was written; quit "+title+" and try again")
-	case gone || runtime.GOOS == "windows" && f.mode&0o200 != 0:
+	case gone:
 		return nil
 	case f.mode&0o200 == 0:
 		return cli.Hint(fmt.Errorf("%s is read-only (its mode is %04o)", f.path, f.mode),
@@ -179,7 +179,7 @@ func (f *File) check(title string) error {
 	case os.Geteuid() != 0 && ownerOf(info).uid != os.Geteuid():
 		return cli.Hint(fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d)", f.path,
 			ownerOf(info).uid, os.Geteuid()), "nothing was written: run this as that user")
-	case f.Secret && f.mode&0o077 != 0:
+	case f.Secret && userdir.Permits(f.mode, 0o077):
 		return cli.Hint(fmt.Errorf(
 			"others may read %s (its mode is %04o), and the token must not get there", f.path,
 			f.mode), "nothing was written: chmod 600 "+f.path+", and try again")
@@ -265,14 +265,14 @@ func (f *File) replace(title string) error {
 const turnTime = 10 * time.Second
 
 // TakeTurn waits until no other config process writes in a home. It locks the directory, so it
-// leaves no file there.
+// leaves no file there. Where a directory cannot be locked, it does not wait.
 func TakeTurn(ctx context.Context, home string) (end func()) {
 	dir, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return func() {}
 	}
-	for until := time.Now().Add(turnTime); !tryLock(dir) && ctx.Err() == nil &&
-		time.Now().Before(until); {
+	for until := time.Now().Add(turnTime); errors.Is(userdir.LockFile(dir), userdir.ErrHeld) &&
+		ctx.Err() == nil && time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return func() { dir.Close() }

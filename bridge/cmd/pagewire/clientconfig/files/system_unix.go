@@ -4,7 +4,6 @@ package files
 
 import (
 	"io/fs"
-	"os"
 	"syscall"
 )
 
@@ -14,10 +13,4 @@ type owner struct{ uid, gid int }
 func ownerOf(info fs.FileInfo) owner {
 	stat := info.Sys().(*syscall.Stat_t) // as os documents it
 	return owner{int(stat.Uid), int(stat.Gid)}
-}
-
-// tryLock locks an open directory until it is closed. It returns false if another process has the
-// lock.
-func tryLock(dir *os.File) bool {
-	return syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != syscall.EWOULDBLOCK
 }
