@@ -90,12 +90,13 @@ func newShell(t *testing.T) *shell {
 	if err := os.Symlink(binary("pagewire-node"), filepath.Join(bin, "pagewire-node")); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the gateway lists the shop and the demo", func() bool {
+	testkit.Eventually(t, "the gateway lists the shop, the demo and the page of the start", func() bool {
 		ls := testcmd.Command(filepath.Join(bin, "pagewire"), "ls")
 		ls.Env = s.env()
 		out, err := ls.Output()
 		return err == nil && bytes.Contains(out, []byte("https://shop.example/state/cart")) &&
-			bytes.Contains(out, []byte(s.w.demo+"/"))
+			bytes.Contains(out, []byte(s.w.demo+"/")) &&
+			bytes.Contains(out, []byte(s.w.start.URL+"/state/cart"))
 	})
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,6 +32,8 @@ import (
 type world struct {
 	demo string // http://127.0.0.1:PORT
 	shop *httptest.Server
+	// of start-page.md, which its reader serves at http://127.0.0.1:3000
+	start *httptest.Server
 	// a directory with a node_modules: js/'s packages, and pagewire as npm would install it
 	modules  string
 	gateway  string // the address of the pages' gateway: 127.0.0.1:PORT
@@ -113,7 +116,34 @@ func makeWorld() (*world, error) {
 	}
 	ends = append(ends, closePages)
 	w.pages = pages
-	return w, chromedp.Do(pages)
+	if err := chromedp.Do(pages); err != nil {
+		return nil, err
+	}
+	return w, w.openStart()
+}
+
+// openStart serves the page of start-page.md as its reader has it, and opens it. Somebody clicks its
+// button all the time.
+func (w *world) openStart() error {
+	source, err := os.ReadFile(filepath.Join(root, "demo/docs/start-page.md"))
+	if err != nil {
+		return err
+	}
+	blocks := blocksOf("demo/docs/start-page.md", source)
+	page := blocks[slices.IndexFunc(blocks, func(b block) bool { return b.language == "html" })].code
+	files := http.FileServer(http.Dir(filepath.Join(root, "dist")))
+	w.start = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			files.ServeHTTP(out, r)
+			return
+		}
+		fmt.Fprint(out, w.here(page, w.hub, w.hub),
+			"<script>setInterval(() => document.querySelector('button').click(), 200)</script>")
+	}))
+	ends = append(ends, w.start.Close)
+	tab, closeTab := chromedp.NewContext(w.pages)
+	ends = append(ends, closeTab)
+	return chromedp.Do(tab, chromedp.Navigate(w.start.URL))
 }
 
 // packages makes a node_modules with the packages of js/, and with pagewire as npm installs it.
@@ -275,5 +305,6 @@ func (w *world) here(code, http, hub string) string {
 	debug := strings.TrimPrefix(strings.SplitN(w.commands.URL, "/devtools", 2)[0], "ws://")
 	return strings.NewReplacer("127.0.0.1:8151", strings.TrimPrefix(w.demo, "http://"),
 		"localhost:8151", strings.TrimPrefix(w.demo, "http://"),
+		"127.0.0.1:3000", strings.TrimPrefix(w.start.URL, "http://"),
 		"127.0.0.1:7433", hub, "127.0.0.1:8080", http, "127.0.0.1:9222", debug).Replace(code)
 }
