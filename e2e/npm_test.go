@@ -13,16 +13,19 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
+	"github.com/pagewire/pagewire/js/build/commands"
 )
 
 // The result of npm pack in dist/npm (or, with RELEASE, make release's package) is installed into
-// apps (npm/react, npm/vue) without any setting for it. It is used from there: in Vite's build for
-// production, and from Vite's development server while the app is edited.
+// apps (npm/react, npm/vue, npm/plain) without any setting for it. What they offer to agents is the
+// snippets of the package's own README. It is used from there: in Vite's build for production, and
+// from Vite's development server while the app is edited.
 func TestNpm(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]func(*tab){
 		"react": func(b *tab) { schemaOfHook(b, `["text"]`); hook(b) },
 		"vue":   composable,
+		"plain": func(*tab) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := installApp(t, name)
@@ -39,6 +42,24 @@ func TestNpm(t *testing.T) {
 			}
 		})
 	}
+	// The program, which comes in a package of the platform, is the build's.
+	t.Run("npx", func(t *testing.T) {
+		app := installApp(t, "plain")
+		system, cpu := commands.Host.NPM()
+		bin := filepath.Join(app, "node_modules/@pagewire/cli-"+system+"-"+cpu, "bin")
+		testkit.OK(t, os.MkdirAll(bin, 0o755))
+		program, err := filepath.Abs("../bin/pagewire")
+		testkit.OK(t, err)
+		testkit.OK(t, os.Symlink(program, filepath.Join(bin, "pagewire")))
+		cmd := testcmd.Command("npx", "--offline", "pagewire")
+		cmd.Dir = app
+		out, err := cmd.CombinedOutput()
+		for _, want := range []string{"npm install -g pagewire\n", "Pagewire ", "pagewire setup", "\nManual: https://"} {
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("npx pagewire does not say %q: %v\n%s", want, err, out)
+			}
+		}
+	})
 	t.Run("edited", func(t *testing.T) {
 		app := installApp(t, "react")
 		b := openApp(t, &site{Server: &httptest.Server{URL: serverOf(t, app, "dev.mjs")}})
@@ -274,7 +295,34 @@ func installApp(t *testing.T, name string) string {
 			t.Fatal(err)
 		}
 	}
+	if snippet := snippets[name]; snippet != "" {
+		writeSnippet(t, app, snippet)
+	}
 	return app
+}
+
+// snippets are the files of the apps that the package's README has, by app.
+var snippets = map[string]string{"react": "src/Cart.jsx", "vue": "src/Cart.vue", "plain": "src/cart.js"}
+
+// writeSnippet writes the block of the installed package's README that has the language of a file.
+func writeSnippet(t *testing.T, app, file string) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(app, "node_modules/pagewire/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, found := strings.Cut(string(readme), "\n```"+strings.TrimPrefix(filepath.Ext(file), ".")+"\n")
+	code, _, ends := strings.Cut(code, "```\n")
+	if !found || !ends {
+		t.Fatalf("the package's README has no block for %s", file)
+	}
+	path := filepath.Join(app, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(code), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func installPackage(t *testing.T, app string) {

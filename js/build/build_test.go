@@ -156,7 +156,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	built := slices.DeleteFunc(its.Files, func(name string) bool {
 		return slices.Contains([]string{"docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}, name)
 	})
-	files := map[string]string{"README.md": "# Pagewire\n", "LICENSE": "MIT\n", "demo/docs/README.md": "# Manual\n",
+	files := map[string]string{"js/npm/README.md": "# Pagewire\n", "LICENSE": "MIT\n", "demo/docs/README.md": "# Manual\n",
 		"demo/docs/x.md": "# X\n"}
 	for _, name := range built {
 		files["dist/"+name] = "// " + name + "\n"
@@ -201,6 +201,11 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"keywords", "engines", "bugs", "homepage", "repository"} {
+		if members[name] == nil {
+			t.Errorf("package.json has no %q", name)
+		}
 	}
 	for _, name := range []string{"scripts", "dependencies", "devDependencies", "private"} {
 		if members[name] != nil {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -75,7 +79,9 @@ func writePackage(root, dist, version string) error {
 		switch name {
 		case "docs", "THIRD-PARTY-LICENSES.txt":
 			continue
-		case "README.md", "LICENSE":
+		case "README.md":
+			from = filepath.Join(root, "js", "npm")
+		case "LICENSE":
 			from = root
 		}
 		err = errors.Join(err, copyFile(filepath.Join(dir, name), filepath.Join(from, name)))
@@ -84,9 +90,27 @@ func writePackage(root, dist, version string) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, "package.json"), []byte(text), 0o644))
 }
 
+// outward matches a link, or a picture, that leaves the manual.
+var outward = regexp.MustCompile(`(\]\(|src="|srcset=")(\.\./[^)"\s]*)`)
+
 // copyManual copies the manual's pages, for agents that write code. The list of the pages becomes
-// llms.txt too.
+// llms.txt too. The package does not have what is beside the manual, so links to it lead to the
+// forge.
 func copyManual(to, from string) error {
-	return errors.Join(copyFiles(to, from, "*.md"),
-		copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))
+	names, err := fs.Glob(os.DirFS(from), "*.md")
+	err = errors.Join(err, os.MkdirAll(to, 0o755))
+	for _, name := range names {
+		text, readErr := os.ReadFile(filepath.Join(from, name))
+		text = outward.ReplaceAllFunc(text, func(link []byte) []byte {
+			at := bytes.Index(link, []byte("../"))
+			return append(link[:at:at], forge+path.Join("demo/docs", string(link[at:]))...)
+		})
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(to, name), text, 0o644))
+		if name == "README.md" {
+			err = errors.Join(err, os.WriteFile(filepath.Join(to, "llms.txt"), text, 0o644))
+		}
+	}
+	return err
 }
+
+const forge = "https://github.com/pagewire/pagewire/blob/main/"

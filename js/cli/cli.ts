@@ -35,6 +35,9 @@ function find(): string {
   }
 }
 
+if (process.argv.length === 2 && process.env.npm_command === "exec")
+  console.error("npx keeps this program only for a time. To install it: npm install -g pagewire\n");
+
 const program = spawn(find(), process.argv.slice(2), { stdio: "inherit" });
 program.on("error", (error) => {
   console.error(`pagewire: ${name} does not start: ${error.message}`);

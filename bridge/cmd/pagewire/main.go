@@ -81,8 +81,8 @@ func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pagewire",
 		Short: "Live page state for AI agents",
-		Long: "Pagewire wires live page state to AI agents: a page says what it can show and when that changes,\n" +
-			"and any MCP agent can list it and read it, and is told of changes.",
+		Long: "Pagewire lets AI agents see the web pages that you have open, and tells them when a page changes.\n" +
+			"Begin with pagewire setup: it connects your agent programs and your browser.",
 		Example:       "  pagewire config claude-desktop --write\n  pagewire ls",
 		SilenceErrors: true,
 		SilenceUsage:  true,

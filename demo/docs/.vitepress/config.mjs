@@ -69,8 +69,8 @@ export default defineConfig({
   buildEnd({ outDir }) {
     for (const [name, to = name] of [["README.md", "llms.txt"], ["README.md"], ...written.map((name) => [name])]) {
       const text = readFileSync(path.join(docs, name), "utf8");
-      const links = (all, href) => (away(href) ? `](${forge}${away(href)})` : all);
-      writeFileSync(path.join(outDir, to), text.replace(/\]\(([^)\s]+)\)/g, links));
+      const links = (all, before, href) => (away(href) ? before + forge + away(href) : all);
+      writeFileSync(path.join(outDir, to), text.replace(/(\]\(|src="|srcset=")([^)"\s]+)/g, links));
     }
   },
   /** The references are generated: nobody edits them there. */
