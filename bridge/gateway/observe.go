@@ -180,11 +180,12 @@ type ToolState struct {
 	Tab         int    `json:"tab"`
 }
 
-// An AgentState is a connected agent.
+// An AgentState is a connected agent, with the number of pages that it may see.
 type AgentState struct {
 	ID        int    `json:"id"`
 	Transport string `json:"transport"`
 	Name      string `json:"name"` // as the agent names itself
+	Pages     int    `json:"pages"`
 }
 
 // maxWords bounds a title and similar texts, in bytes.
@@ -244,7 +245,13 @@ func (g *Gateway) Snapshot() Snapshot {
 		})
 	}
 	for _, a := range g.agents {
-		s.Agents = append(s.Agents, AgentState{int(a.id), a.transport, a.name})
+		seen := 0
+		for p := range g.pages {
+			if a.pass.Permits(p.Owner()) {
+				seen++
+			}
+		}
+		s.Agents = append(s.Agents, AgentState{int(a.id), a.transport, a.name, seen})
 	}
 	slices.SortFunc(s.Agents, func(a, b AgentState) int { return a.ID - b.ID })
 	for _, name := range slices.Sorted(maps.Keys(g.tools.routes)) {

@@ -49,6 +49,11 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 					seesApp(t, a)
 				}
 			}
+			for i, a := range g.Snapshot().Agents {
+				if want := map[string]int{"all": 3}[order[i]]; a.Pages != max(want, 1) {
+					t.Errorf("%s sees %d pages", order[i], a.Pages)
+				}
+			}
 			// Changes of a resource are sent only to the agents that see it.
 			for name, a := range agents {
 				a.must(calls.Read, map[string]any{"uri": app + "/doc"})

@@ -43,9 +43,9 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// inspector are the files of the inspector page.
-var inspector = []string{"inspector/index.html", "inspector/inspector.js",
-	"inspector/inspector.css"}
+// inspector are the files of the inspector page, and the page to try.
+var inspector = []string{"inspector/index.html", "inspector/demo.html",
+	"inspector/inspector.js", "inspector/inspector.css"}
 
 func main() {
 	core := flag.String("core", "",

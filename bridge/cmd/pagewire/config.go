@@ -24,6 +24,7 @@ type configuration struct {
 	write, live, remove, link, skill bool
 	noPageTools                      bool
 	overHTTP                         bool
+	part                             bool // of setup, which says the rest
 	http, tokenFile                  string
 }
 
@@ -219,10 +220,12 @@ func (c *configuration) run() (err error) {
 		c.say(unchanged)
 		return nil
 	}
-	if !c.remove && !c.skill {
+	if !c.remove && !c.skill && !c.part {
 		c.say(c.pages())
 	}
-	c.say("restart " + name + " to have it noticed")
+	if !c.part {
+		c.say("restart " + name + " to have it noticed")
+	}
 	if c.live && !c.remove {
 		if allow := c.Client.Allow(c.Places); allow != "" {
 			c.say(allow)

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,11 +46,12 @@ type checkup struct {
 	tokenFile, chrome string
 }
 
-// checks are in the order in which a page's state travels. Each takes a few seconds at most.
+// checks begin with their result. The rest is in the order in which a page's state travels. Each takes a few seconds at most.
 var checks = []struct {
 	name string
 	run  func(context.Context, checkup) finding
 }{
+	{"connection", checkConnection},
 	{"browser", checkBrowser},
 	{"debugging", checkDebugging},
 	{"page files", checkAssets},
@@ -83,7 +84,13 @@ func doctorCommand() *cobra.Command {
 					}
 					all = append(all, f)
 				}
-				all = append(all, programs()...)
+				for _, p := range programs() {
+					all = append(all, p.finding())
+				}
+				// What is to be done next is first: a failure, or what is missing of the connection.
+				slices.SortStableFunc(all, func(a, b finding) int {
+					return strings.Compare(min(a.Status, "ok"), min(b.Status, "ok"))
+				})
 				return cmd.Context().Err()
 			})
 			if err != nil {
@@ -276,55 +283,112 @@ func checkExtension(context.Context, checkup) finding {
 	return ok(fmt.Sprintf("known to %q", known))
 }
 
-// programs returns a finding for each installed client. It says how a change of a page reaches the
-// client's model.
-func programs() (all []finding) {
-	p, err := clientconfig.Here()
+// An agentProgram is one on this computer, and what its settings have of pagewire.
+type agentProgram struct {
+	clientconfig.Client
+	is  clientconfig.State
+	err error
+}
+
+// programs returns the agent programs on this computer.
+func programs() (all []agentProgram) {
+	places, err := clientconfig.Here()
 	if err != nil {
 		return nil // checkExtension reports it
 	}
 	for _, c := range clientconfig.Clients {
-		s := clientconfig.Setup{Client: c, Places: p}
-		is, err := s.State()
-		path := c.File(p)
-		if dir := filepath.Dir(path); dir != p.Home {
-			path = dir
+		s := clientconfig.Setup{Client: c, Places: places}
+		if is, err := s.State(); s.IsHere() || is.Live > 0 {
+			all = append(all, agentProgram{c, is, err})
 		}
-		if _, missing := os.Stat(path); missing != nil && is.Live == 0 {
-			continue // this user has never run the program
-		}
-		f := findNotifier(c, is, err)
-		f.Check = c.Name
-		all = append(all, f)
 	}
 	return all
 }
 
-func findNotifier(c clientconfig.Client, is clientconfig.State, err error) finding {
-	write, live := "pagewire config "+c.Name+" --write", "pagewire config "+c.Name+" --live"
-	if c.IsLive() {
-		write = live
-	}
-	switch {
-	case err != nil:
-		return warn(err.Error(), "mend that: until then "+c.Title+
+// finding says how a change of a page reaches the program's model.
+func (p agentProgram) finding() (f finding) {
+	switch todo := "pagewire setup " + p.Name; {
+	case p.err != nil:
+		f = warn(p.err.Error(), "mend that: until then "+p.Title+
 			" may not read its settings, and config refuses them")
-	case !is.Entry && is.Live == 0:
-		return warn(c.Title+" does not know of pagewire",
-			"if agents of it are to see pages: "+write)
-	case !c.IsLive():
-		return ok(c.Title +
-			": results of tools say what has changed; nothing else is known that would")
-	case !is.Entry:
-		return warn(c.Title+" has hooks or a plugin of pagewire, and no entry that starts it", live)
-	case is.Live == 0:
-		return warn(c.Title+": results of tools alone say what has changed",
-			"to have it "+c.Says()+": "+live)
-	case is.Live < is.Parts:
-		return warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", c.Title,
-			is.Live, is.Parts), live)
+	case !p.is.Entry && p.is.Live == 0:
+		f = warn(p.Title+" is not set up", "if its agents are to see pages: "+todo)
+	case !p.IsLive():
+		f = ok(p.Title +
+			" is set up: results of tools say what has changed; nothing else is known that would")
+	case !p.is.Entry:
+		f = warn(p.Title+" has hooks or a plugin of pagewire, and no entry that starts it", todo)
+	case p.is.Live == 0:
+		f = warn(p.Title+" is set up: results of tools alone say what has changed",
+			"to have it "+p.Says()+": "+todo)
+	case p.is.Live < p.is.Parts:
+		f = warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", p.Title,
+			p.is.Live, p.is.Parts), todo)
+	default:
+		f = ok(p.Title + " is set up, and its model is " + p.Says())
 	}
-	return ok(c.Title + " is " + c.Says())
+	f.Check = p.Name
+	return f
+}
+
+// checkConnection is the result of all other checks: whether an agent sees pages.
+func checkConnection(ctx context.Context, c checkup) finding {
+	var setUp []clientconfig.Client
+	for _, p := range programs() {
+		if p.is.Entry {
+			setUp = append(setUp, p.Client)
+		}
+	}
+	f, _ := connection(ctx, c.addr, setUp, true)
+	return f
+}
+
+// connection says whether an agent of these programs, or with others of any, is connected and sees
+// pages. If only a page is missing, demo is the address of one.
+func connection(ctx context.Context, hub string, setUp []clientconfig.Client,
+	others bool) (f finding, demo string) {
+	s, _ := serve.Ask(ctx, hub, versionName()) // checkDaemon reports the error
+	var names, waits []string
+	for _, a := range s.Who {
+		i := slices.IndexFunc(setUp, func(c clientconfig.Client) bool { return c.Is(a.Name) })
+		name := a.Name
+		if i >= 0 {
+			name = setUp[i].Title
+		} else if !others {
+			continue
+		}
+		if a.Pages > 0 {
+			return ok(fmt.Sprintf("%s is connected; it sees %s", name, counted(a.Pages, "page"))), ""
+		}
+		waits = append(waits, name)
+	}
+	for _, c := range setUp {
+		names = append(names, c.Title)
+	}
+	_, err := assets.FS()
+	switch all := strings.Join(names, ", "); {
+	case len(waits) > 0 && (s.Addr == "" || err != nil):
+		return warn(waits[0]+" is connected; it sees no page",
+			"open a page that offers something to agents"), ""
+	case len(waits) > 0:
+		demo = "http://" + s.Addr + "/demo/"
+		return warn(waits[0]+" is connected; it sees no page", "open "+demo+" in a browser"), demo
+	case len(names) == 0:
+		return warn("no agent program is set up", "pagewire setup"), ""
+	case len(names) == 1:
+		return warn(all+" is set up, and not connected", "start "+all+"; if it is running, restart it"), ""
+	default:
+		return warn(all+" are set up, and none is connected",
+			"start one of them; if it is running, restart it"), ""
+	}
+}
+
+// counted is a number and a noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprint(n, " ", noun)
 }
 
 // checkPermission only informs: a browser does not publish the permissions of its user.

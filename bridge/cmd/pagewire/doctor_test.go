@@ -61,6 +61,7 @@ func patient(t *testing.T) (args []string, addr string) {
 	}
 	path := filepath.Join(t.TempDir(), "chromium")
 	testkit.OK(t, os.WriteFile(path, []byte("#!/bin/sh\necho Chromium 150.0\n"), 0o755))
+	t.Setenv("PATH", "") // agent programs of this machine
 	t.Setenv("PAGEWIRE_BROWSER", path)
 	addr, _ = serving(t)
 	token := tokenFile(t)
@@ -86,7 +87,8 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 		}
 	}
 	status, out, _ := run(append([]string{"doctor"}, args...)...)
-	if status != exitDone || !strings.HasPrefix(strings.Join(strings.Fields(out), " "), "ok browser Chromium 150.0") {
+	if status != exitDone || !strings.HasPrefix(strings.Join(strings.Fields(out), " "),
+		"warn connection no agent program is set up → pagewire setup ok browser Chromium 150.0") {
 		t.Errorf("status %d, %s", status, out)
 	}
 }
@@ -162,6 +164,9 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		f := all[c.check]
 		if f.Status != c.status || !strings.Contains(f.Says, c.says) || !strings.Contains(f.Do, c.do) {
 			t.Errorf("%s: %+v", c.name, f)
+		}
+		if first, _, _ := firstOf(t, c.args...); c.status == "fail" && first != c.check {
+			t.Errorf("%s: the first finding is that of %s", c.name, first)
 		}
 		if failed := c.status == "fail"; failed != (status == exitFailed) ||
 			failed != strings.Contains(errs, "checks failed") {

@@ -37,23 +37,7 @@ func extensionCommand() *cobra.Command {
 		Example: "  pagewire extension install",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			binary, err := os.Executable()
-			if err == nil {
-				binary, err = filepath.EvalSymlinks(binary)
-			}
-			if err != nil {
-				return fmt.Errorf("find the path of this program: %w", err)
-			}
-			file, err := access.TokenFile()
-			if err == nil {
-				_, err = extension.MakeSecret(file)
-			}
-			if err != nil {
-				return err
-			}
-			return forHosts(cmd, dir, func(h nativehost.Place) error {
-				return h.Install(cmd.Context(), binary, force)
-			})
+			return installHosts(cmd, dir, force)
 		},
 	}
 	install.Flags().BoolVar(&force, "force", false, "replace a file that names another program")
@@ -78,6 +62,27 @@ func extensionCommand() *cobra.Command {
 	}
 	cmd.AddCommand(install, uninstall)
 	return cmd
+}
+
+// installHosts makes this program known to browsers.
+func installHosts(cmd *cobra.Command, dir string, force bool) error {
+	binary, err := os.Executable()
+	if err == nil {
+		binary, err = filepath.EvalSymlinks(binary)
+	}
+	if err != nil {
+		return fmt.Errorf("find the path of this program: %w", err)
+	}
+	file, err := access.TokenFile()
+	if err == nil {
+		_, err = extension.MakeSecret(file)
+	}
+	if err != nil {
+		return err
+	}
+	return forHosts(cmd, dir, func(h nativehost.Place) error {
+		return h.Install(cmd.Context(), binary, force)
+	})
 }
 
 // removeSecret removes the secret. It keeps a file with other content, which is not ours: the

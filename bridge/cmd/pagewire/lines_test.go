@@ -40,7 +40,9 @@ func TestCommandLines(t *testing.T) {
 		script.Play(t, file, func(s *script.Script) func(string) {
 			self := testkit.Must(os.Executable())(t)
 			d := &desk{s: s, t: t, home: atHome(t), self: self}
-			t.Setenv("PAGEWIRE_TOKEN_FILE", "")
+			for _, name := range []string{"PAGEWIRE_TOKEN_FILE", "PAGEWIRE_BROWSER", "PATH", "DISPLAY", "WAYLAND_DISPLAY"} {
+				t.Setenv(name, "") // what this machine has
+			}
 			return d.do
 		})
 	})
@@ -167,7 +169,10 @@ func (d *desk) pagewire(args []string) {
 }
 
 func (d *desk) check(name string) {
-	findings := programs()
+	var findings []finding
+	for _, p := range programs() {
+		findings = append(findings, p.finding())
+	}
 	for _, c := range checks {
 		if c.name == name {
 			f := c.run(d.t.Context(), checkup{})

@@ -124,7 +124,7 @@ var groups = []struct {
 	commands func() []*cobra.Command
 }{
 	{"Set up", func() []*cobra.Command {
-		return []*cobra.Command{configCommand(), extensionCommand(), doctorCommand()}
+		return []*cobra.Command{setupCommand(), configCommand(), extensionCommand(), doctorCommand()}
 	}},
 	{"Look at open pages", func() []*cobra.Command {
 		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), toolsCommand(),

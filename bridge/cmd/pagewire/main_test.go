@@ -19,7 +19,7 @@ func run(args ...string) (status int, stdout, stderr string) {
 
 func TestHelpEndsInAnExample(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"tools"}, {"call"}, {"changes"}, {"pick"}, {"inspect"}, {"config"}, {"doctor"},
+		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"tools"}, {"call"}, {"changes"}, {"pick"}, {"inspect"}, {"setup"}, {"config"}, {"doctor"},
 		{"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"},
 		{"assets"}, {"assets", "list"}, {"assets", "write"},
 	} {

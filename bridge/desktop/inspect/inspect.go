@@ -1,5 +1,6 @@
 // Package inspect shows a gateway's state and work to a person, and to a monitoring system: the
-// inspector page at /, metrics for Prometheus at /metrics, and a health check at /healthz.
+// inspector page at /, metrics for Prometheus at /metrics, and a health check at /healthz. At /demo/
+// is a page that agents can see, for a first try.
 //
 // It answers every request: package access decides which requests reach it. The page's files are
 // the same for all users and hold no state. The state comes over the feed, after Options.Admit.
@@ -11,9 +12,11 @@
 package inspect
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"html"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -73,6 +76,13 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	mux.HandleFunc("GET /inspector/{file}", func(w http.ResponseWriter, r *http.Request) {
 		h.serve(w, r, r.PathValue("file"))
 	})
+	mux.HandleFunc("GET /demo/{$}", func(w http.ResponseWriter, r *http.Request) {
+		h.serve(w, r, "demo.html")
+	})
+	mux.HandleFunc("GET /demo/{file}", func(w http.ResponseWriter, r *http.Request) {
+		files, err := assets.FS()
+		send(w, r, files, err, r.PathValue("file"))
+	})
 	mux.HandleFunc("GET /feed", h.feed)
 	mux.HandleFunc("GET /metrics", h.serveMetrics)
 	mux.HandleFunc("GET /healthz", h.health)
@@ -118,6 +128,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		w.Write([]byte(unbuilt))
 		return
 	}
+	send(w, r, files, err, name)
+}
+
+// send writes a file; err is the reason why there are no files. The demo learns at which address
+// its gateway is.
+func send(w http.ResponseWriter, r *http.Request, files fs.FS, err error, name string) {
 	var content []byte
 	if err == nil {
 		content, err = fs.ReadFile(files, name)
@@ -129,8 +145,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	// This list is our own, because the system's type of .js differs between machines.
 	w.Header().Set("Content-Type", map[string]string{
 		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-		".css": "text/css; charset=utf-8",
+		".css": "text/css; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
 	}[path.Ext(name)])
+	if name == "demo.html" {
+		content = bytes.ReplaceAll(content, []byte("127.0.0.1:7433"), []byte(html.EscapeString(r.Host)))
+	}
 	w.Write(content)
 }
 

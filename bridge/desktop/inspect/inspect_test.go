@@ -81,6 +81,7 @@ func get(t *testing.T, url string, headers ...string) (status int, header http.H
 
 var files = fstest.MapFS{
 	"index.html":    {Data: []byte("<!doctype html><title>x</title>")},
+	"demo.html":     {Data: []byte(`<script data-gateway="ws://127.0.0.1:7433">`)},
 	"inspector.js":  {Data: []byte("1")},
 	"inspector.css": {Data: []byte("a{}")},
 }
@@ -88,7 +89,7 @@ var files = fstest.MapFS{
 func TestPageIsServedUnderAStrictPolicy(t *testing.T) {
 	s := serve(t, gateway.New(gateway.Options{}), Options{Files: files})
 	for path, kind := range map[string]string{"/": "text/html", "/inspector/inspector.js": "text/javascript",
-		"/inspector/inspector.css": "text/css", "/healthz": "application/json", "/none": "text/plain"} {
+		"/inspector/inspector.css": "text/css", "/demo/": "text/html", "/healthz": "application/json", "/none": "text/plain"} {
 		status, header, body := get(t, s.URL+path)
 		if want := map[bool]int{true: 404, false: 200}[path == "/none"]; status != want ||
 			!strings.HasPrefix(header.Get("Content-Type"), kind) {
@@ -111,7 +112,11 @@ func TestPageIsServedUnderAStrictPolicy(t *testing.T) {
 			t.Errorf("%s: the policy %q is lax", path, csp)
 		}
 	}
-	for _, path := range []string{"/inspector/", "/inspector/..%2finspect.go", "/inspector/none.js", "/index.html"} {
+	if _, _, body := get(t, s.URL+"/demo/", "Host: x:1"); body != `<script data-gateway="ws://x:1">` {
+		t.Errorf("the demo is %s", body)
+	}
+	for _, path := range []string{"/inspector/", "/inspector/..%2finspect.go", "/inspector/none.js", "/index.html",
+		"/demo/none.js", "/demo/demo.html", "/demo/..%2finspector%2findex.html"} {
 		if status, _, _ := get(t, s.URL+path); status != 404 {
 			t.Errorf("%s: status %d", path, status)
 		}

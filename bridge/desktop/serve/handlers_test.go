@@ -373,7 +373,7 @@ func TestAnotherUserAtEachPath(t *testing.T) {
 	p := publish(t, Options{HTTP: "127.0.0.1:0", NoToken: true})
 	addr := p.Addr().String()
 	attempts := 0
-	for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/inspector/inspector.js",
+	for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/inspector/inspector.js", "/demo/",
 		"/session", "/ticket", "/status", "/changes"} {
 		for _, more := range []string{"", "Authorization: Bearer " + token + "\r\n",
 			"Origin: http://localhost:3000\r\n"} {

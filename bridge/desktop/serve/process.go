@@ -171,6 +171,7 @@ func (p *process) local() http.Handler {
 		is := Status{
 			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(pages),
 			Agents:  len(s.Agents),
+			Who:     s.Agents[:min(len(s.Agents), maxTabs)],
 			Notices: p.g.Notices(),
 		}
 		if r.URL.RawQuery == withTabs {
@@ -280,6 +281,8 @@ type Status struct {
 	// Pages counts the pages that offer something themselves.
 	Pages  int `json:"pages"`
 	Agents int `json:"agents"`
+	// Who are the first of these agents.
+	Who []gateway.AgentState `json:"who"`
 	// Notices are sentences about faults, as agents get them.
 	Notices []string `json:"notices,omitempty"`
 	// Tabs are open tabs that offer nothing, for AskTabs alone. No agent gets their titles and
@@ -302,7 +305,7 @@ func tabsOf(infos []gateway.PageInfo) (tabs []Tab) {
 	return tabs
 }
 
-// maxTabs and maxTabText bound Status.Tabs, and maxStatus what Ask reads of it.
+// maxTabs and maxTabText bound Status.Tabs and Status.Who, and maxStatus what Ask reads of it.
 const maxTabs, maxTabText, maxStatus = 200, 300, 1 << 20
 
 // Ask asks the running daemon for its status. It fails with daemon.ErrNone, with ctx's error, or

@@ -46,20 +46,24 @@ type Client struct {
 	link func(entry) string
 	// notifier brings a change to its model without a tool call; nil if no way is known.
 	notifier *notifier
+	// program is its name on the PATH, and calls the beginning of its name for itself, which
+	// servers get; "": Name.
+	program, calls string
 }
 
 // Clients are the programs that config knows.
 var Clients = []Client{
 	{Name: "claude-desktop", Title: "Claude Desktop",
-		File: in(Places.Config, "Claude", "claude_desktop_config.json")},
-	{Name: "claude-code", Title: "Claude Code", kind: "stdio", url: "url",
+		File: in(Places.Config, "Claude", "claude_desktop_config.json"), calls: "claude-ai"},
+	{Name: "claude-code", Title: "Claude Code", kind: "stdio", url: "url", program: "claude",
 		File: in(func(p Places) string { return p.or("CLAUDE_CONFIG_DIR", "") },
 			".claude.json"),
 		notifier: &claudeNotifier, skills: in(claudeDir, "skills")},
 	{Name: "cursor", Title: "Cursor", url: "url",
 		File: in(homeDir, ".cursor", "mcp.json"), link: cursorLink},
 	{Name: "vscode", Title: "VS Code", key: "servers", kind: "stdio", url: "url",
-		File: in(Places.Config, "Code", "User", "mcp.json"), link: vscodeLink},
+		File: in(Places.Config, "Code", "User", "mcp.json"), link: vscodeLink,
+		program: "code", calls: "visual studio code"},
 	{Name: "codex", Title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
 		File: in(codexDir, "config.toml"), notifier: &codexNotifier,
 		skills: in(homeDir, ".agents", "skills"),
@@ -71,19 +75,25 @@ var Clients = []Client{
 	{Name: "zed", Title: "Zed", key: "context_servers", url: "url",
 		File: in(zedDir, "settings.json")},
 	{Name: "gemini-cli", Title: "Gemini CLI", url: "httpUrl",
-		File: geminiSettings, notifier: &geminiNotifier},
+		File: geminiSettings, notifier: &geminiNotifier, program: "gemini"},
 	{Name: "copilot", Title: "Copilot CLI", kind: "local", url: "url",
 		more: entry{{"tools", []string{"*"}}}, File: in(copilotDir, "mcp-config.json"),
-		notifier: &copilotNotifier},
+		notifier: &copilotNotifier, calls: "github-copilot"},
 	{Name: "opencode", Title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url",
 		words: true, more: entry{{"enabled", true}}, File: in(opencodeDir, "opencode.json"),
 		notifier: &opencodeNotifier},
 	{Name: "qwen-code", Title: "Qwen Code", url: "httpUrl",
-		File: qwenSettings, notifier: &qwenNotifier, skills: in(homeDir, ".qwen", "skills")},
+		File: qwenSettings, notifier: &qwenNotifier, skills: in(homeDir, ".qwen", "skills"),
+		program: "qwen", calls: "qwen"},
 }
 
 // at returns the path of our entry in the client's file.
 func (c Client) at() []string { return []string{cmp.Or(c.key, "mcpServers"), serverName} }
+
+// Is reports whether an agent is the client, by the agent's name for itself.
+func (c Client) Is(agent string) bool {
+	return strings.HasPrefix(strings.ToLower(agent), cmp.Or(c.calls, c.Name))
+}
 
 // IsLive reports whether the client's model can be told of changes.
 func (c Client) IsLive() bool { return c.notifier != nil }

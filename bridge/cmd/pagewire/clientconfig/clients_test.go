@@ -235,6 +235,24 @@ func readInto(t *testing.T, file string, value any) {
 	}
 }
 
+// Gemini CLI was seen to call itself so; the names of the others are as documented.
+func TestClientsByTheirNames(t *testing.T) {
+	for agent, want := range map[string]string{"claude-ai": "claude-desktop", "claude-code": "claude-code",
+		"cursor-vscode": "cursor", "Visual Studio Code": "vscode", "codex-mcp-client": "codex", "windsurf-client": "windsurf",
+		"Zed": "zed", "gemini-cli-mcp-client-pagewire": "gemini-cli", "github-copilot-developer": "copilot",
+		"opencode": "opencode", "qwen-cli-mcp-client-pagewire": "qwen-code", "": "", "agent": "", "my-codex": ""} {
+		got := ""
+		for _, c := range Clients {
+			if c.Is(agent) {
+				got += c.Name
+			}
+		}
+		if got != want {
+			t.Errorf("%q is %q, want %q", agent, got, want)
+		}
+	}
+}
+
 func TestWordsForShells(t *testing.T) {
 	for _, c := range []struct{ goos, word, want string }{
 		{"linux", "/usr/bin/pagewire", "/usr/bin/pagewire"},

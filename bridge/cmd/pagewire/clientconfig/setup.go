@@ -1,10 +1,13 @@
 package clientconfig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -198,6 +201,19 @@ func (s *Setup) note(note string) {
 type State struct {
 	Entry       bool // an entry of our name
 	Live, Parts int  // how many of the parts of the notifier are there
+}
+
+// IsHere reports whether the client has run here, or is on the PATH.
+func (s *Setup) IsHere() bool {
+	path := s.Client.File(s.Places)
+	if dir := filepath.Dir(path); dir != s.Places.Home {
+		path = dir
+	}
+	_, err := os.Stat(path)
+	if err != nil {
+		_, err = exec.LookPath(cmp.Or(s.Client.program, s.Client.Name))
+	}
+	return err == nil
 }
 
 // State looks at the client's settings. An error says why they cannot be read.
