@@ -90,7 +90,7 @@ type agent struct {
 
 func openAgent(b *testing.B, addr, token string) *agent {
 	a := &agent{b: b, url: "http://" + addr + "/mcp", token: token,
-		told: make(chan string, 100_000)}
+		told: make(chan string, 1000)}
 	a.ask("initialize",
 		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
 	a.request(http.MethodPost,
