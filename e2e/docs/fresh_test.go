@@ -12,8 +12,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-// TestReadme follows the README as after a clone: in the repository's directory, with an empty
-// HOME, it runs the sh blocks with the word fresh, in their order. TestBlocks runs the others.
+// TestReadme follows the README and the manual as after a clone: in the repository's directory, with
+// an empty HOME, it runs the sh blocks with the word fresh, in their order. TestBlocks runs the
+// others.
 //
 // make test-readme runs it; make test-fresh runs it in a clone.
 func TestReadme(t *testing.T) {
@@ -36,13 +37,15 @@ func TestReadme(t *testing.T) {
 			env = append(env, "npm_config_"+name+"="+strings.TrimSpace(string(value)))
 		}
 	}
-	for _, b := range blocksOf("README.md", read(t, "README.md")) {
-		if b.language == "sh" && b.has("fresh") {
-			runScript(t, b, b.values["until"], root, env, 30*time.Minute)
-			followed++
+	for _, name := range documents(t) {
+		for _, b := range blocksOf(name, read(t, name)) {
+			if b.language == "sh" && b.has("fresh") {
+				runScript(t, b, b.values["until"], root, env, 30*time.Minute)
+				followed++
+			}
 		}
 	}
-	if followed == 0 {
-		t.Error("the README has no sh block with the word fresh: the test sees nothing")
+	if followed < 2 {
+		t.Errorf("%d sh blocks with the word fresh: the test sees nothing", followed)
 	}
 }

@@ -22,6 +22,9 @@ import (
 
 const patience = 30 * time.Second
 
+// longest bounds an sh block: one starts two nodes and a browser, on a busy machine too.
+const longest = 90 * time.Second
+
 // runShell runs a file's sh blocks, in their order, in one directory with a HOME of its own. The
 // world's gateway has pages for them.
 func runShell(t *testing.T, blocks []block) {
@@ -55,12 +58,13 @@ func runShell(t *testing.T, blocks []block) {
 type shell struct {
 	w         *world
 	dir, home string
-	http      string // the file's own address; it replaces the usual one
+	http      string            // the file's own address; it replaces the usual one
+	others    map[string]string // likewise, by the address in the file
 }
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	s := &shell{w: there(t)}
+	s := &shell{w: there(t), others: map[string]string{}}
 	var err error
 	if s.home, err = os.MkdirTemp("", "pw-"); err != nil { // short: a socket's path begins with it
 		t.Fatal(err)
@@ -110,6 +114,9 @@ func (s *shell) env() []string {
 	return append(kept, "HOME="+s.home, "PATH="+s.home+"/bin:"+os.Getenv("PATH"))
 }
 
+// nodesAddress is an address of the two nodes of nodes.md, or of their service.
+var nodesAddress = regexp.MustCompile(`127\.0\.0\.1:(8000|8440|844[12]|744[12])\b`)
+
 // packed makes npm install from the registry of packed packages, with -g below the file's own HOME,
 // and finds the programs that it installs there before all others.
 func (s *shell) packed(t *testing.T, env []string) []string {
@@ -128,11 +135,17 @@ func (s *shell) close() { os.RemoveAll(s.home) }
 func (s *shell) run(t *testing.T, b block) {
 	t.Helper()
 	b.code = s.w.here(b.setup["sh"]+b.code, s.http, s.w.hub)
+	b.code = nodesAddress.ReplaceAllStringFunc(b.code, func(addr string) string {
+		if s.others[addr] == "" {
+			s.others[addr] = testkit.Addr(t)
+		}
+		return s.others[addr]
+	})
 	env := s.env()
 	if b.has("packed") {
 		env = s.packed(t, env)
 	}
-	runScript(t, b, s.w.here(b.values["until"], s.http, s.w.hub), s.dir, env, patience)
+	runScript(t, b, s.w.here(b.values["until"], s.http, s.w.hub), s.dir, env, longest)
 }
 
 // runScript runs a block until it ends, or until it has printed `until`.
