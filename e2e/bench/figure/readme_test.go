@@ -8,8 +8,8 @@ import (
 
 const root = "../../.."
 
-// quoted are the rows of README's table, each with two rows of bench.json: the row with Pagewire's
-// figure, and the row with the best other's figure if README names it.
+// quoted are the rows of the manual's table, each with two rows of bench.json: the row with
+// Pagewire's figure, and the row with the best other's figure if the manual names it.
 var quoted = map[string][2]string{
 	"every page: script to download, brotli": {"pagewire.js, brotli",
 		"bytes before the API exists, brotli"},
@@ -23,27 +23,24 @@ var quoted = map[string][2]string{
 		"model: page state added in 40 turns, text as one `<pre>`"},
 }
 
-func TestReadmeQuotesTheBenchmark(t *testing.T) {
-	runs, err := Open(root + "/" + Docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]Row{}
-	for _, run := range runs {
-		for _, row := range run.Rows {
-			rows[row.Name] = row
-		}
-	}
-	readme, err := os.ReadFile(root + "/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// inReadme are rows of README's table, likewise. TestToolsListsOfTheReadme measures the other row.
+var inReadme = map[string][2]string{
+	"in the model's context: page state of 40 turns": {"model: page state added in 40 turns, text as lines",
+		"model: page state added in 40 turns, text as lines"},
+	"in every page: the script, brotli": {"pagewire.js, brotli", "bytes before the API exists, brotli"},
+}
+
+func TestTheManualQuotesTheBenchmark(t *testing.T) {
 	for what, names := range quoted {
-		want := strings.Join([]string{"|", what, "| **" + rows[names[0]].Figure + "** |",
-			rows[names[1]].Beside}, " ")
-		if !strings.Contains(string(readme), "\n"+strings.TrimRight(want, " ")+" |") {
-			t.Errorf("README.md lacks what bench.json has: %s |", want)
-		}
+		figures, beside := rowsOf(t, names)
+		want := strings.Join([]string{"|", what, "| **" + figures + "** |", beside}, " ")
+		has(t, "demo/docs/costs.md", strings.TrimRight(want, " ")+" |")
+	}
+	for what, names := range inReadme {
+		figures, beside := rowsOf(t, names)
+		number, other, _ := strings.Cut(beside, ", ")
+		name, _, _ := strings.Cut(other, " ")
+		has(t, "README.md", "| "+what+" | "+figures+" | "+name+" "+number+" |")
 	}
 }
 
@@ -55,5 +52,36 @@ func TestThePageHasTheFiguresOfItsData(t *testing.T) {
 	is, err := os.ReadFile(root + "/" + Docs + "/bench.md")
 	if err != nil || string(is) != string(page(runs)) {
 		t.Errorf("bench.md is not the page of bench.json (%v): run make bench", err)
+	}
+}
+
+// rowsOf returns Pagewire's figure of a row of bench.json, and the best other's of another.
+func rowsOf(t *testing.T, names [2]string) (figures, beside string) {
+	t.Helper()
+	runs, err := Open(root + "/" + Docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range runs {
+		for _, row := range run.Rows {
+			if row.Name == names[0] {
+				figures = row.Figure
+			}
+			if row.Name == names[1] {
+				beside = row.Beside
+			}
+		}
+	}
+	return figures, beside
+}
+
+func has(t *testing.T, file, line string) {
+	t.Helper()
+	text, err := os.ReadFile(root + "/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\n"+line+"\n") {
+		t.Errorf("%s lacks what bench.json has: %s", file, line)
 	}
 }
