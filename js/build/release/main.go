@@ -74,11 +74,10 @@ func planned(version string) (p plan, err error) {
 	_, newest, _ := strings.Cut(string(changelog), "\n## ")
 	newest, _, _ = strings.Cut(newest, "\n## ")
 	title, notes, _ := strings.Cut(newest, "\n")
-	name, state, _ := strings.Cut(title, ", ")
-	if candidate := strings.Contains(version, "-"); !candidate &&
-		(name != version || state == "not yet released") {
+	candidate := strings.Contains(version, "-")
+	if !candidate && !strings.HasPrefix(title, "["+version+"] - ") {
 		return p, fmt.Errorf(
-			"the newest section of CHANGELOG.md is %q: make it \"%s, DATE\" (a candidate, such as "+
+			"the newest section of CHANGELOG.md is %q: make it \"[%s] - DATE\" (a candidate, such as "+
 				"%[2]s-rc.1, may be made of any)", title, version)
 	} else if its := source["version"]; !candidate && its != version {
 		return p, fmt.Errorf("js/package.json says %s: commit version %s there first", its, version)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func tool(dir string, env []string, name string, args ...string) (string, error)
 	return string(out), err
 }
 
-const changelog = "# Changelog\n\nWhat is noticed.\n\n## 0.2.0, 2026-11-30\n\n* Two.\n\n  More of it.\n\n## 0.1.0\n* One.\n"
+const changelog = "# Changelog\n\nWhat is noticed.\n\n## [0.2.0] - 2026-11-30\n\n* Two.\n\n  More of it.\n\n## [0.1.0] - 2026-10-30\n* One.\n"
 
 func TestWhatIsNotReleased(t *testing.T) {
 	tree := t.TempDir()
@@ -79,7 +80,7 @@ func TestWhatIsNotReleased(t *testing.T) {
 		"0.2.0+build": "no semantic version",
 		"0.2.0-":      "no semantic version",
 		"0.2.0-rc.01": "no semantic version",
-		"0.1.0":       `the newest section of CHANGELOG.md is "0.2.0, 2026-11-30": make it "0.1.0, DATE"`,
+		"0.1.0":       `the newest section of CHANGELOG.md is "[0.2.0] - 2026-11-30": make it "[0.1.0] - DATE"`,
 	} {
 		if _, err := planned(version); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", version, err, want)
@@ -154,10 +155,33 @@ func TestBundledPackagesAreThoseThatAreNotForDevelopmentAlone(t *testing.T) {
 	}
 }
 
-// The forge understands the workflows.
+// The forge understands the workflows. They run actions of others as of one commit: a tag can be moved.
 func TestWorkflows(t *testing.T) {
 	if out, err := tool(root(t), nil, "go", "tool", "actionlint", "-shellcheck=", "-pyflakes="); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(root(t), ".github/workflows/*.yml"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("workflows: %q, %v", files, err)
+	}
+	pinned := regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	versions := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			_, action, is := strings.Cut(strings.TrimSpace(line), "uses: ")
+			if !is {
+				continue
+			}
+			name, version, _ := strings.Cut(action, "@")
+			if before := versions[name]; !pinned.MatchString(action) || before != "" && before != version {
+				t.Errorf("%s uses %s, and elsewhere %q: name one commit, with its version behind it", file, action, before)
+			}
+			versions[name] = version
+		}
 	}
 }
 
