@@ -19,20 +19,19 @@ const { parseSync } = await import(pathToFileURL(packages.resolve("vite")));
 /** The purpose of each module. A module without a line here is an error. */
 const modules = {
   pagewire:
-    "The page API, and the `pagewire` object. The script tag gives the same as globals, and takes what `configure` " +
-    "takes as attributes: `data-load`, `data-gateway`, `data-expose-errors`. Lists have spaces " +
-    "between; `freshState` and `navigatingTools` are for `configure` alone.",
-  react: "A hook for React.",
+    "The script tag gives these as globals, and takes options as attributes: `data-load`, `data-gateway`, " +
+    "`data-expose-errors`. Lists have spaces between; `freshState` and `navigatingTools` are for `configure` alone.",
+  react: "For React.",
   dev: "For an app in development.",
-  extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
+  extension: "For an extension's service worker: the documents of its tabs.",
   next: "For Next.js' configuration.",
   testing: "For tests.",
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",
   vite: "For Vite's configuration.",
-  vue: "A composable for Vue.",
+  vue: "For Vue.",
 };
-const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
+const modulesOfOthers = { store: "For stores.", elements: "For HTML." };
 
 /**
  * Parts of interfaces, which pagewire.d.ts joins, and types that the module exports by another
@@ -82,41 +81,49 @@ const paragraphs = (doc) => (doc ? doc.split(/\n\s*\n/).map((p) => p.replace(/\s
 /** The paragraphs of a doc comment, as lines of Markdown. */
 const prose = (doc) => paragraphs(doc).flatMap((p) => [p, ""]);
 const oneLine = (doc) => paragraphs(doc).join(" ");
-const cell = (text) => text.replace(/\|/g, "\\|");
 const code = (text) => `\`${text}\``;
+/** A type that takes a program to read is in its file alone. */
+const short = (text) => (/\binfer\b/.test(text) || (text.startsWith("{") && text.length > 120) ? "…" : text);
 /** A type without its ` | undefined`, which every optional member has. */
 const type = (text) =>
   text
     .replace(/^:\s*/, "")
-    .replace(/^\|\s*/, "")
-    .replace(/ \| undefined$/, "");
+    .replace(/(^|: )\|\s*/, "$1")
+    .replace(/ \| undefined\b|\breadonly /g, "");
 
-/** The members of an interface: a method gets a paragraph, any other member a row. */
+/**
+ * The members of an interface: a line for each with a comment, and one for all others. The methods
+ * of an EventTarget are one line, whatever their overloads.
+ */
 function members(list, source) {
-  const rows = [];
-  const calls = [];
-  const seen = new Set();
+  const lines = [];
+  const plainly = new Map(); // by type
   for (const m of list) {
-    const doc = source.doc(m);
+    let text;
+    let of = "";
     switch (m.type) {
-      case "TSPropertySignature": {
-        const name = `${m.key.name ?? m.key.value}${m.optional ? "?" : ""}`;
-        rows.push(`| ${code(name)} | ${code(cell(type(source.text(m.typeAnnotation))))} | ${cell(oneLine(doc))} |`);
+      case "TSPropertySignature":
+        of = short(type(source.text(m.typeAnnotation)));
+        text = `${m.key.name ?? m.key.value}${m.optional ? "?" : ""}`;
         break;
-      }
       case "TSMethodSignature": {
-        const name = m.key.name;
-        if (!seen.has(name)) calls.push(`#### ${name}`); // an overload has one already
-        seen.add(name);
-        calls.push(code(source.text(m).replace(/;$/, "")), ...paragraphs(doc));
+        text = type(source.text(m).replace(/;$/, ""));
+        const map = text.match(/^addEventListener<K extends keyof (\w+)>/);
+        if (map) lines.push(`- \`addEventListener\`, \`removeEventListener\`: for the events of ${code(map[1])}`);
+        if (/^(add|remove)EventListener\b/.test(text)) continue;
         break;
       }
       default:
         if (m.type !== "TSConstructSignatureDeclaration") unsupported(m.type);
+        continue;
     }
+    const doc = oneLine(source.doc(m));
+    if (doc) lines.push(`- ${code(of ? `${text}: ${of}` : text)}: ${doc}`);
+    else plainly.set(of, [...(plainly.get(of) ?? []), text]);
   }
-  if (rows.length) rows.unshift("| member | type | |", "|---|---|---|");
-  return [...calls.flatMap((call) => [call, ""]), ...rows, ""];
+  const rest = [...plainly].flatMap(([of, names]) => (of ? [code(`${names.join(", ")}: ${of}`)] : names.map(code)));
+  if (rest.length) lines.push(`- ${rest.join("; ")}`);
+  return [...lines, ""];
 }
 
 /** One declaration, as lines of Markdown. */
@@ -128,21 +135,21 @@ function declaration(node, outer, source) {
       const bases = node.extends.map(source.text).filter((base) => base !== node.id.name);
       const above = bases.map(code).join(", ");
       if (node.body.body.length === 0) return [];
-      return [...title, ...intro, ...prose(above && `It is also ${above}.`), ...members(node.body.body, source)];
+      return [...title, ...intro, ...prose(above && `Extends ${above}.`), ...members(node.body.body, source)];
     }
     case "TSTypeAliasDeclaration":
-      return [...title, ...intro, code(type(source.text(node.typeAnnotation))), ""];
+      return [...title, ...intro, ...prose(code(short(type(source.text(node.typeAnnotation)))).replace("`…`", ""))];
     case "TSDeclareFunction":
     case "FunctionDeclaration":
       return [...title, code(source.text(node).replace(/^(declare )?function |;$/g, "")), "", ...intro];
     case "VariableDeclaration":
       return node.declarations.flatMap((d) => {
         const of = type(source.text(d.id.typeAnnotation));
-        return of.startsWith("{ prototype") ? [] : [`### ${d.id.name}`, "", ...intro, `Its type is ${code(of)}.`, ""];
+        return of.startsWith("{ prototype") ? [] : [`### ${d.id.name}`, "", ...intro, `Type: ${code(of)}`, ""];
       });
     case "ClassDeclaration":
       return [
-        ...[...title, ...intro, ...prose(node.superClass && `It is also ${code(source.text(node.superClass))}.`)],
+        ...[...title, ...intro, ...prose(node.superClass && `Extends ${code(source.text(node.superClass))}.`)],
         ...classMembers(node.body.body, source),
       ];
     default:
@@ -215,8 +222,8 @@ function reference() {
     "",
     "# API reference",
     "",
-    "For authors of a page, a host or an extension: every method, member, option, event, type and error.",
-    "The algorithms, step by step, are in [the IDL](../../idl/model-context-resources.idl).",
+    "Look up a method, member, option, event, type or error. [The IDL](../../idl/model-context-resources.idl)",
+    "has each algorithm.",
     "",
     ...names.flatMap(moduleText),
   ].join("\n");
@@ -228,10 +235,13 @@ function reference() {
     .trimEnd()}\n`;
 }
 
-/** Prose within the columns of every document. Rows of tables and signatures stay whole. */
+/** Prose within the columns of every document. Signatures stay whole. */
 function wrapped(line) {
-  if (/^[|`#<]/.test(line)) return line;
-  return line.replace(/(.{1,118})(?:\s+|$)/g, "$1\n").trimEnd();
+  if (/^[`#<]/.test(line)) return line;
+  return line
+    .replace(/(.{1,116})(?:\s+|$)/g, "$1\n")
+    .trimEnd()
+    .replace(/\n/g, line.startsWith("- ") ? "\n  " : "\n");
 }
 
 output("demo/docs/api.md", reference(), "the types say: run make generate");

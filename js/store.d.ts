@@ -1,21 +1,21 @@
 /// <reference path="./pagewire.d.ts" />
 
-/** The resource that a store becomes: as for `registerResource`, with three differences. */
+/** With three differences to `registerResource`. */
 export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
-  /** As for `registerResource`, or a path at the page's own origin, starting with `/`. */
+  /** Or a path at the page's origin. */
   uri: string;
-  /** Selects the part of the state that agents read. Default: all of it. Called at each change and at each read. */
+  /** The part that agents read; default all. Called at each change and read. */
   select?: ((state: T) => unknown) | undefined;
   /**
-   * The schema of the contents. Agents get its JSON Schema, unless there is a `contentSchema`. In development
-   * (`process.env.NODE_ENV` is not "production") each read checks the contents. If they do not fit, the read fails, and
-   * the console shows the path of the first issue.
+   * Agents get its JSON Schema, unless there is a `contentSchema`. Unless `process.env.NODE_ENV` is "production", a read
+   * that does not fit fails, and the console has the first issue's path.
    */
   schema?: StandardSchema | undefined;
 }
 
-/** A schema of zod, valibot, arktype or another library that implements https://standardschema.dev. */
+/** Of zod, valibot, arktype or others (https://standardschema.dev). */
 export interface StandardSchema<Input = unknown, Output = Input> {
+  /** As the standard has it. */
   readonly "~standard": {
     validate(value: unknown): StandardResult | Promise<StandardResult>;
     /** zod 4.2 and arktype 2.2 have it, and valibot by `toStandardJsonSchema`. Without it agents get no JSON Schema. */
@@ -24,7 +24,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** The result of checking a value. If it has `issues`, the value does not fit. */
+/** With `issues`, the value does not fit. */
 export interface StandardResult {
   readonly issues?:
     | readonly {
@@ -34,43 +34,33 @@ export interface StandardResult {
     | undefined;
 }
 
-/** A tool whose `execute` gets the output of a schema for the input. */
 export interface TypedTool<Input> extends Omit<ModelContextTool, "inputSchema" | "execute"> {
   execute(input: Input, options: { signal: AbortSignal }): unknown;
 }
 
-/**
- * Returns a tool for `registerTool`. Its `inputSchema` is the JSON Schema of `schema`. Each input is checked. If it
- * does not fit, the call fails with the path of the first issue, and `execute` is not called.
- */
+/** For `registerTool`. An input that does not fit fails, with the first issue's path. */
 export function tool<Output>(schema: StandardSchema<unknown, Output>, tool: TypedTool<Output>): ModelContextTool;
 
-/** A resource whose `read` returns a value, which agents get as JSON. */
 export interface TypedResource<Value, URI extends string = string> extends Omit<ModelContextResource<URI>, "read"> {
-  /** Called each time an agent reads the resource. */
   read(uri: string, options: ModelContextReadOptions<URI>): Value | PromiseLike<Value>;
 }
 
-/**
- * Returns a resource for `registerResource`. Its contents are the value that `read` returns, as JSON. The value must
- * fit `schema`: TypeScript checks that, and in development each read, as for `shareStore`. Agents get the JSON Schema
- * of `schema`, unless there is a `contentSchema`. The default `mimeType` is "application/json".
- */
+/** For `registerResource`. `read` gives a value for JSON; the schema works as for `shareStore`. */
 export function resource<Value, const URI extends string = string>(
   schema: StandardSchema<Value, unknown>,
   resource: TypedResource<NoInfer<Value>, URI>,
 ): ModelContextResource<URI>;
 
 /**
- * A store. It has `subscribe`, and `getState`, `getSnapshot`, `getValue`, `get` or `peek`. Without one of these it
- * passes its value to each listener. `subscribe` may return a function, or an object with `unsubscribe`.
+ * With `getState`, `getSnapshot`, `getValue`, `get` or `peek`, or its value passed to listeners. `subscribe` returns a
+ * function, or an object with `unsubscribe`.
  */
 export interface AnyStore {
   // biome-ignore lint/suspicious/noExplicitAny: listeners get different arguments
   subscribe(listener: (...args: any[]) => void): unknown;
 }
 
-/** The type of a store's state, which `select` gets. */
+/** The type of the state. */
 export type StateOf<S> = S extends { getState(): infer T }
   ? T
   : S extends { getSnapshot(): infer T }
@@ -86,17 +76,12 @@ export type StateOf<S> = S extends { getState(): infer T }
             : unknown;
 
 /**
- * Offers a store to agents until the returned function is called or `signal` aborts. Importing this installs the page
- * API; on a server that renders it does nothing.
+ * Offers a store to agents until the returned function is called or `signal` aborts. Does nothing on a server.
  *
- * Agents read the current state, or the part that `select` returns: a string as text, any other value as JSON. The
- * default `mimeType` is "text/plain" or "application/json"; a value without JSON reads as null. Agents are notified
- * when the value differs from the one before by `Object.is`. A store with `getState` or `getSnapshot` promises not to
- * change its state in place. Any other store may do that: if it calls its listeners with the same object, agents are
- * notified too.
+ * A string reads as "text/plain", any other value as "application/json", and null if it has no JSON. Agents are notified
+ * when the value differs by `Object.is`, or when a store without `getState` and `getSnapshot` reports the same object.
  *
- * Throws `TypeError` if `store` has no `subscribe`. A refusal by `registerResource` is an error on the console, never
- * an exception.
+ * Throws `TypeError` without `subscribe`. What `registerResource` refuses is an error on the console, no exception.
  */
 export function shareStore<S extends AnyStore>(
   store: S,

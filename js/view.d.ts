@@ -1,6 +1,6 @@
 /**
- * Calls back with the contents of `uri`, at once and after each change, until `stop` or the View's teardown. Watches of
- * the same URI share one subscription.
+ * Calls back with the contents, at once and after each change, until `stop` or the View's teardown. Watches of one URI
+ * share a subscription.
  */
 export function watchResource(
   app: AppLike,
@@ -10,13 +10,11 @@ export function watchResource(
 ): ResourceWatch;
 
 /**
- * Whether a host announces subscriptions, in any of four places: `serverResources`, as ext-apps#659 proposes;
- * `experimental`, because the stock App drops unknown members of `serverResources`; the host context, where a reloaded
- * host announces them; and `resources`, where prefab looks.
+ * Whether a host announces subscriptions: in `serverResources` (ext-apps#659), in `experimental` (which the stock App
+ * keeps), in the host context (after a reload), or in `resources` (prefab).
  */
 export function canSubscribe(capabilities: object | undefined, context?: object): boolean;
 
-/** The members of an `App` that are used. */
 export interface AppLike {
   readServerResource(params: { uri: string }, options?: { timeout?: number }): Promise<ResourceResult>;
   request(request: { method: string; params: { uri: string } }, options?: { timeout?: number }): Promise<unknown>;
@@ -26,34 +24,29 @@ export interface AppLike {
   connect?(...args: never[]): Promise<void>;
 }
 
-/** The contents of a resource. */
 export interface ResourceResult {
   contents: { uri: string; mimeType?: string | undefined; text?: string; blob?: string }[];
 }
 
 export interface WatchOptions {
-  /** Least time between two polls, in ms. Default 5,000. */
+  /** Between two polls, in ms. Default 5,000. */
   interval?: number;
-  /** Ends the watch, as `stop` does. */
+  /** Ends the watch. */
   signal?: AbortSignal;
-  /** Called when a read fails. The read is tried again, after longer and longer pauses. */
+  /** A read has failed, and is tried again, ever more rarely. */
   onerror?: (error: unknown) => void;
-  /** The longest wait for an answer of the host, in ms. Default 10,000. */
+  /** For an answer of the host, in ms. Default 10,000. */
   timeout?: number;
-  /**
-   * The time after which a View subscribes again, in ms, in case the host has lost or refused its subscription. Default
-   * 30,000. Only for hosts that announce subscriptions. It costs no call of the server.
-   */
+  /** Until it subscribes again, in case the host has lost it, in ms. Default 30,000. */
   recheck?: number;
 }
 
 export type Mode = "starting" | "subscribed" | "polling" | "stopped";
 
 export interface ResourceWatch {
-  /** How changes reach the View now. */
   readonly mode: Mode;
   /** Reads now. */
   refresh(): void;
-  /** Ends the watch and its callbacks. Unsubscribes if it was the last watch of the URI. */
+  /** Ends the watch; the last one of a URI unsubscribes. */
   stop(): void;
 }
