@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
-	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-rounds test-races test-fresh \
+	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-remote test-rounds test-races test-fresh \
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
@@ -114,7 +114,7 @@ check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js
 		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
 	@# Of the build tags, each of these has tests that make test does not compile.
-	@go vet -tags 'attacks ecosystem engines frameworks fresh hosts look release soak' ./e2e/...
+	@go vet -tags 'attacks ecosystem engines frameworks fresh hosts look release remote soak' ./e2e/...
 	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
 	@# Built first: go tool would build it for js/wasm too. All checks are on, except for unused code (U1000) in wasm/:
 	@# staticcheck does not count //go:wasmexport as a use.
@@ -178,7 +178,7 @@ test-pages: $(BUILD) browser $(PEERS) $(PAGES) ## 32 pages of others: what agent
 
 test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
 	@go vet -tags look ./e2e/docs
-	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run TestLook ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
+	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run 'Test(Look|Site)' ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
 
 test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others, and the files that deploy nodes. RUN=TestEcosystemPages narrows it
 	@go vet -tags ecosystem ./e2e
@@ -188,6 +188,11 @@ test-frameworks: $(BUILD) browser $(FRAMEWORKS) ## What an agent is told while a
 	@go vet -tags frameworks ./e2e
 	$(call gotest,frameworks,go test -json -count=1 -timeout 30m -tags frameworks -run '$(or $(RUN),TestFrameworks)' ./e2e)
 	@cat bin/frameworks.md
+
+test-remote: $(BUILD) browser ## The ways of the manual's page about SSH: browser and agent in two network namespaces, OpenSSH between them; as root
+	@.ci/debian openssh-server openssh-client iproute2
+	@go vet -tags remote ./e2e
+	$(call gotest,remote,go test -json -count=1 -timeout 10m -tags remote -run TestRemote ./e2e)
 
 test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes e2e/engines/. ENGINES=firefox RUN=TestStory: one
 	@go vet -tags engines ./e2e/...
