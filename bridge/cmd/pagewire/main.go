@@ -83,7 +83,7 @@ func commands() *cobra.Command {
 		Short: "Live page state for AI agents",
 		Long: "Pagewire lets AI agents see the web pages that you have open, and tells them when a page changes.\n" +
 			"Begin with pagewire setup: it connects your agent programs and your browser.",
-		Example:       "  pagewire config claude-desktop --write\n  pagewire ls",
+		Example:       "  pagewire setup\n  pagewire ls",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArguments,
