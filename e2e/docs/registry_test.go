@@ -1,82 +1,23 @@
 package docs
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"sync"
 
-	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
-	"github.com/pagewire/pagewire/js/build/commands"
+	"github.com/pagewire/pagewire/e2e/npmregistry"
 )
 
-// registry serves, on loopback, the two npm packages that a release publishes for this platform:
-// dist/npm, and the program, both packed by npm. A block with the word packed installs from there,
-// unchanged: npm asks the registry that npm_config_registry names.
-var registry = sync.OnceValues(func() (string, error) {
+// packedRegistry is the registry from which a block with the word packed installs, unchanged: npm
+// asks the registry that npm_config_registry names.
+var packedRegistry = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pagewire-registry-")
 	if err != nil {
 		return "", err
 	}
 	ends = append(ends, func() { os.RemoveAll(dir) })
-	own, _ := filepath.Abs(filepath.Join(root, "dist/npm"))
-	program := filepath.Join(dir, "program")
-	system, cpu := commands.Host.NPM()
-	name := "pagewire"
-	if system == "win32" {
-		name += ".exe"
-	}
-	described, err := manifest(own)
-	if err != nil {
-		return "", fmt.Errorf("%w (run make build)", err)
-	}
-	text, _ := json.Marshal(map[string]any{"name": commands.Host.Package(),
-		"version": described["version"], "os": []string{system}, "cpu": []string{cpu}})
-	code, err := os.ReadFile(binary("pagewire"))
-	if err := errors.Join(err, os.MkdirAll(filepath.Join(program, "bin"), 0o755),
-		os.WriteFile(filepath.Join(program, "package.json"), text, 0o644),
-		os.WriteFile(filepath.Join(program, "bin", name), code, 0o755)); err != nil {
-		return "", err
-	}
-	packages := map[string]any{} // by path: npm escapes the slash of a name, which a ServeMux keeps
-	files := http.FileServer(http.Dir(dir))
-	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if its, is := packages[r.URL.Path]; is {
-			json.NewEncoder(out).Encode(its)
-			return
-		}
-		files.ServeHTTP(out, r)
-	}))
-	ends = append(ends, s.Close)
-	for _, from := range []string{own, program} {
-		out, err := testcmd.Command("npm", "pack", from, "--json", "--pack-destination", dir).Output()
-		var packed []struct{ Name, Version, Filename, Integrity string }
-		if err = errors.Join(err, json.Unmarshal(out, &packed)); err != nil {
-			return "", fmt.Errorf("npm pack %s: %w", from, err)
-		}
-		described, err := manifest(from)
-		if err != nil {
-			return "", err
-		}
-		p := packed[0]
-		described["dist"] = map[string]any{"tarball": s.URL + "/" + p.Filename,
-			"integrity": p.Integrity}
-		packages["/"+p.Name] = map[string]any{"name": p.Name,
-			"dist-tags": map[string]any{"latest": p.Version},
-			"versions":  map[string]any{p.Version: described}}
-	}
-	return s.URL, nil
-})
-
-// manifest is the package.json of a directory.
-func manifest(dir string) (described map[string]any, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	url, stop, err := npmregistry.Serve(root, dir)
 	if err == nil {
-		err = json.Unmarshal(text, &described)
+		ends = append(ends, stop)
 	}
-	return described, err
-}
+	return url, err
+})

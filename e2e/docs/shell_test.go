@@ -121,7 +121,7 @@ var nodesAddress = regexp.MustCompile(`127\.0\.0\.1:(8000|8440|844[12]|744[12])\
 // and finds the programs that it installs there before all others.
 func (s *shell) packed(t *testing.T, env []string) []string {
 	t.Helper()
-	url := testkit.Must(registry())(t)
+	url := testkit.Must(packedRegistry())(t)
 	prefix := filepath.Join(s.home, "npm")
 	return append(env, "npm_config_registry="+url, "npm_config_prefix="+prefix,
 		"npm_config_userconfig="+filepath.Join(s.home, ".npmrc"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -351,7 +352,7 @@ func connection(ctx context.Context, hub string, setUp []clientconfig.Client,
 	var names, waits []string
 	for _, a := range s.Who {
 		i := slices.IndexFunc(setUp, func(c clientconfig.Client) bool { return c.Is(a.Name) })
-		name := a.Name
+		name := cmp.Or(a.Name, "an agent")
 		if i >= 0 {
 			name = setUp[i].Title
 		} else if !others {

@@ -52,7 +52,7 @@ func setupCommand() *cobra.Command {
 			if dash < 0 {
 				dash = len(args)
 			}
-			return w.run(args[:dash], args[dash:])
+			return w.run(slices.Clip(args[:dash]), args[dash:])
 		},
 	}
 	cmd.Flags().BoolVarP(&w.yes, "yes", "y", false, "ask nothing, and do what it proposes")
@@ -93,8 +93,8 @@ func (w *wizard) run(names, flags []string) error {
 	var clients []clientconfig.Client
 	for _, name := range names {
 		c := &configuration{cmd: w.cmd, write: true, part: true}
-		if err := c.check(name); err != nil {
-			return usageError{w.cmd, err}
+		if c.Serve = flags; c.check(name) != nil {
+			return usageError{w.cmd, c.check(name)}
 		}
 		all = append(all, c)
 	}
