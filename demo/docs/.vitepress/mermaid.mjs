@@ -5,7 +5,7 @@ import { renderMermaidSVG } from "beautiful-mermaid";
 /** The renderer's own style has an import of a web font, and a page's template may have no style. */
 export const diagramStyle = `.diagram { overflow-x: auto; margin: 16px 0; }
 .diagram svg {
-  display: block; margin: 0 auto; font-family: var(--vp-font-family-base);
+  display: block; margin: 0 auto; max-width: max(100%, 440px); height: auto; font-family: var(--vp-font-family-base);
   --_text: var(--vp-c-text-1); --_text-sec: var(--vp-c-text-2); --_text-muted: var(--vp-c-text-2);
   --_line: var(--vp-c-text-3); --_arrow: var(--vp-c-text-2); --_node-fill: var(--vp-c-bg-soft);
   --_node-stroke: var(--vp-c-border); --_group-fill: transparent; --_group-hdr: var(--vp-c-bg-soft);
@@ -22,8 +22,11 @@ export function diagrams(md) {
       title = text;
       return "";
     });
-    const colours = { bg: "var(--vp-c-bg)", fg: "var(--vp-c-text-1)", transparent: true };
-    const svg = renderMermaidSVG(source, colours).replace(/<style>.*?<\/style>/s, "");
+    const look = { bg: "var(--vp-c-bg)", transparent: true, padding: 8, layerSpacing: 24, nodeSpacing: 16 };
+    // Its arrow at the start of a line is turned twice.
+    const svg = renderMermaidSVG(source, look)
+      .replace(/<style>.*?<\/style>/s, "")
+      .replace("auto-start-reverse", "auto");
     const label = md.utils.escapeHtml(title);
     return `<div class="diagram" role="img" tabindex="0" aria-label="${label}" v-pre>${svg}</div>\n`;
   };
