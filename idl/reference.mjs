@@ -92,8 +92,8 @@ const type = (text) =>
     .replace(/ \| undefined\b|\breadonly /g, "");
 
 /**
- * The members of an interface: a line for each with a comment, and one for all others. The methods
- * of an EventTarget are one line, whatever their overloads.
+ * The members of an interface: a paragraph for each with a comment, and one for all others. The
+ * methods of an EventTarget are one, whatever their overloads.
  */
 function members(list, source) {
   const lines = [];
@@ -109,7 +109,7 @@ function members(list, source) {
       case "TSMethodSignature": {
         text = type(source.text(m).replace(/;$/, ""));
         const map = text.match(/^addEventListener<K extends keyof (\w+)>/);
-        if (map) lines.push(`- \`addEventListener\`, \`removeEventListener\`: for the events of ${code(map[1])}`);
+        if (map) lines.push(`\`addEventListener\`, \`removeEventListener\`: for the events of ${code(map[1])}`);
         if (/^(add|remove)EventListener\b/.test(text)) continue;
         break;
       }
@@ -118,12 +118,12 @@ function members(list, source) {
         continue;
     }
     const doc = oneLine(source.doc(m));
-    if (doc) lines.push(`- ${code(of ? `${text}: ${of}` : text)}: ${doc}`);
+    if (doc) lines.push(`${code(of ? `${text}: ${of}` : text)}: ${doc}`);
     else plainly.set(of, [...(plainly.get(of) ?? []), text]);
   }
   const rest = [...plainly].flatMap(([of, names]) => (of ? [code(`${names.join(", ")}: ${of}`)] : names.map(code)));
-  if (rest.length) lines.push(`- ${rest.join("; ")}`);
-  return [...lines, ""];
+  if (rest.length) lines.push(rest.join("; "));
+  return lines.flatMap((line) => [line, ""]);
 }
 
 /** One declaration, as lines of Markdown. */
@@ -135,7 +135,10 @@ function declaration(node, outer, source) {
       const bases = node.extends.map(source.text).filter((base) => base !== node.id.name);
       const above = bases.map(code).join(", ");
       if (node.body.body.length === 0) return [];
-      return [...title, ...intro, ...prose(above && `Extends ${above}.`), ...members(node.body.body, source)];
+      // what is used of another package's class, which its own reference has
+      const names = node.body.body.map((m) => code(m.key?.name));
+      const body = node.id.name.endsWith("Like") ? prose(`Has ${names.join(", ")}.`) : members(node.body.body, source);
+      return [...title, ...intro, ...prose(above && `Extends ${above}.`), ...body];
     }
     case "TSTypeAliasDeclaration":
       return [...title, ...intro, ...prose(code(short(type(source.text(node.typeAnnotation)))).replace("`…`", ""))];
@@ -147,23 +150,9 @@ function declaration(node, outer, source) {
         const of = type(source.text(d.id.typeAnnotation));
         return of.startsWith("{ prototype") ? [] : [`### ${d.id.name}`, "", ...intro, `Type: ${code(of)}`, ""];
       });
-    case "ClassDeclaration":
-      return [
-        ...[...title, ...intro, ...prose(node.superClass && `Extends ${code(source.text(node.superClass))}.`)],
-        ...classMembers(node.body.body, source),
-      ];
     default:
       return unsupported(node.type);
   }
-}
-
-function classMembers(list, source) {
-  const out = [];
-  for (const m of list) {
-    if (m.accessibility === "private") continue;
-    out.push(code(source.text(m).replace(/;$/, "")), "", ...prose(source.doc(m)));
-  }
-  return out;
 }
 
 /** Joins the parts of one interface, such as those of the IDL and those by hand. */
@@ -237,11 +226,7 @@ function reference() {
 
 /** Prose within the columns of every document. Signatures stay whole. */
 function wrapped(line) {
-  if (/^[`#<]/.test(line)) return line;
-  return line
-    .replace(/(.{1,116})(?:\s+|$)/g, "$1\n")
-    .trimEnd()
-    .replace(/\n/g, line.startsWith("- ") ? "\n  " : "\n");
+  return /^[#<]|^`[^`]*`$/.test(line) ? line : line.replace(/(.{1,118})(?:\s+|$)/g, "$1\n").trimEnd();
 }
 
 output("demo/docs/api.md", reference(), "the types say: run make generate");

@@ -15,6 +15,7 @@ export function watchResource(
  */
 export function canSubscribe(capabilities: object | undefined, context?: object): boolean;
 
+/** An `App` of @modelcontextprotocol/ext-apps 2.x. */
 export interface AppLike {
   readServerResource(params: { uri: string }, options?: { timeout?: number }): Promise<ResourceResult>;
   request(request: { method: string; params: { uri: string } }, options?: { timeout?: number }): Promise<unknown>;

@@ -1,6 +1,6 @@
 /**
- * Lets a View subscribe to the resources of `upstream`: a `Client` of @modelcontextprotocol/client 2.x, or a channel of
- * messages. `bridge` is an `AppBridge` of @modelcontextprotocol/ext-apps 2.x, or the View's frame or window.
+ * Lets a View subscribe to the resources of `upstream`, a server. `bridge` is an AppBridge, or the View's frame or
+ * window.
  *
  * Call it for each View that may know this server, before its bridge is connected; later, the View learns of
  * subscriptions at its next request. They end with the frame, its document or the bridge. If the document may be another
@@ -15,6 +15,7 @@ export function attachViews(
 /** The key that announces subscriptions to a View. */
 export const EXPERIMENTAL: "io.github.pagewire/resourceSubscriptions";
 
+/** An `AppBridge` of @modelcontextprotocol/ext-apps 2.x. */
 export interface BridgeLike {
   readonly transport?: object | undefined;
   connect(transport: never, ...rest: never[]): Promise<void>;
@@ -84,7 +85,7 @@ export interface Upstream {
   onconnection?: ((era: "legacy" | "modern" | null) => void) | undefined;
 }
 
-/** What is used of the official client. */
+/** A `Client` of @modelcontextprotocol/client 2.x. */
 export interface ClientLike {
   readonly transport?: object | undefined;
   connect(transport: never, ...rest: never[]): Promise<void>;
@@ -99,6 +100,7 @@ export interface ClientLike {
   getProtocolEra?(): "legacy" | "modern" | undefined;
 }
 
+/** What its `listen` gives. */
 export interface ListenLike {
   readonly honoredFilter: { resourceSubscriptions?: string[] | undefined };
   readonly closed: Promise<"local" | "graceful" | "remote">;
