@@ -258,7 +258,7 @@ release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc
 	@# GoReleaser asks for a tag and a remote, and a clone may have neither.
 	@GORELEASER_CURRENT_TAG='v$(VERSION)' GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url \
 		GIT_CONFIG_VALUE_0=https://github.com/pagewire/pagewire $(GORELEASER) release --skip=validate,publish,announce
-	@mv dist/goreleaser/*.tgz dist/goreleaser/*.tar.gz dist/goreleaser/*.zip dist/release/
+	@mv dist/goreleaser/*.tgz dist/goreleaser/*.tar.gz dist/goreleaser/*.zip dist/goreleaser/*.deb dist/release/
 	@go run ./js/build/release -bundles '$(VERSION)'
 	@cd dist/release && ls | grep -vx NOTES.md | xargs sha256sum > ../SHA256SUMS && mv ../SHA256SUMS .
 	@cd dist/release && ls -l

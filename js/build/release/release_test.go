@@ -93,6 +93,15 @@ func (m made) archives(t *testing.T) {
 		of["pagewire-*-"+p.OS+"-"+p.Arch+ending] = ""
 		of["pagewire-mcp-*-"+p.OS+"-"+p.Arch+".mcpb"] = `"version": "` + m.version + `"`
 	}
+	for _, cpu := range []string{"amd64", "arm64"} {
+		list := output(t, m.dir, "dpkg-deb", "-c", m.file("pagewire-*-linux-"+cpu+".deb"))
+		for _, file := range []string{"bin/pagewire", "bin/pagewire-node", "share/doc/pagewire/copyright",
+			"share/doc/pagewire/THIRD-PARTY-LICENSES.txt"} {
+			if !strings.Contains(list, " ./usr/"+file+"\n") {
+				t.Errorf("the Debian package for %s has no %s:\n%s", cpu, file, list)
+			}
+		}
+	}
 	for name, want := range of {
 		files := m.unpacked(t, name)
 		for file, least := range map[string]int{"LICENSE": 500, "THIRD-PARTY-LICENSES.txt": 10_000} {
