@@ -229,7 +229,7 @@ func (g *Gateway) close() {
 		a.close("the gateway goes away", false)
 	}
 	for p := range g.attached {
-		p.depart("the gateway goes away", false)
+		p.depart("the gateway goes away", 0)
 	}
 }
 

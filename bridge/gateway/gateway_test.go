@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -460,6 +461,39 @@ func TestPageThatDoesNotReturn(t *testing.T) {
 	a.updated(doc)
 	if got := a.Text(doc); got != "later" {
 		t.Errorf("read %q", got)
+	}
+}
+
+// A busy browser takes seconds to start its extension's worker again. A tab that is closed goes at once, also meanwhile.
+func TestPageWhoseExtensionIsAway(t *testing.T) {
+	lost := func(_ *Gateway, p *Page) { p.Lost("a reload") }
+	away := func(_ *Gateway, p *Page) { p.Away("the worker") }
+	for name, test := range map[string]struct {
+		end   func(*Gateway, *Page)
+		stays time.Duration
+	}{
+		"a reload":          {lost, 2 * time.Second},
+		"the worker's end":  {away, 10 * time.Second},
+		"the page's end":    {func(_ *Gateway, p *Page) { p.Close("it is closed") }, 0},
+		"and a closed tab":  {func(g *Gateway, p *Page) { away(g, p); g.CloseTab(p.Tab) }, 0},
+		"a second way away": {func(g *Gateway, p *Page) { lost(g, p); away(g, p) }, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := New(Options{})
+				defer g.Close()
+				p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "text"})
+				began := time.Now()
+				test.end(g, p.Page)
+				for len(g.Snapshot().Pages) > 0 {
+					time.Sleep(time.Second)
+					synctest.Wait()
+				}
+				if stayed := time.Since(began); stayed != test.stays {
+					t.Errorf("it stayed for %v, and not for %v", stayed, test.stays)
+				}
+			})
+		})
 	}
 }
 

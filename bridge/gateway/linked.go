@@ -133,7 +133,7 @@ func (l *linked) settle(err error) {
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		g.countRefused(why.Reason)
 		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
-		l.of.leave(err.Error(), false) // the page would repeat its fault
+		l.of.leave(err.Error(), 0) // the page would repeat its fault
 	}
 }
 
@@ -414,4 +414,4 @@ func (c *pageCore) Note(a link.About) {
 	}
 }
 
-func (c *pageCore) Bye(gone bool) { c.of.leave("the page has ended the link", !gone) }
+func (c *pageCore) Bye(gone bool) { c.of.leave("the page has ended the link", truth(!gone)) }

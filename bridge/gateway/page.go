@@ -207,7 +207,7 @@ func (p *Page) Refuse(reason string) {
 		return
 	}
 	p.g.countRefused(reason)
-	p.depart(reason, false)
+	p.depart(reason, 0)
 }
 
 // CountRefused counts a page that was refused before it was attached, in Snapshot's Ended.
@@ -284,13 +284,23 @@ func (p *Page) Done() <-chan struct{} { return p.done }
 // tab's next page.
 func (p *Page) Lost(reason string) {
 	defer p.g.lock()()
-	p.leave(reason, true)
+	p.leave(reason, 1)
 }
+
+// Away is Lost for a page whose document is still there, as far as anybody knows: what brought it
+// has ended, such as the worker of the browser's extension. A busy browser takes seconds to start
+// that again, so the page's resources stay for awayGraces times Options.Grace.
+func (p *Page) Away(reason string) {
+	defer p.g.lock()()
+	p.leave(reason, awayGraces)
+}
+
+const awayGraces = 5
 
 // Close removes the page and its resources at once, unless its document has another way.
 func (p *Page) Close(reason string) {
 	defer p.g.lock()()
-	p.leave(reason, false)
+	p.leave(reason, 0)
 	p.own.close()
 }
 
@@ -309,13 +319,13 @@ func (p *Page) arrive() {
 		"url", p.URL, "transport", p.Transport)
 }
 
-// depart ends a page, and all ways of its document. With mayReturn its resources stay for a while,
-// in case the tab comes back with them. The lock is held.
-func (p *Page) depart(reason string, mayReturn bool) {
+// depart ends a page, and all ways of its document. Its resources stay for a number of graces, in
+// case the tab comes back with them. The lock is held.
+func (p *Page) depart(reason string, graces int) {
 	g := p.g
 	switch p.Life() {
 	case catalog.Reloading:
-		if !mayReturn {
+		if graces == 0 {
 			g.expire(p)
 		}
 		return
@@ -329,7 +339,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		return
 	}
 	g.log.Info(kinds[p.Shown]+" gone", "tab", p.InTab.Number, "url", p.URL, "reason", reason)
-	stays := mayReturn && !g.closed
+	stays := graces > 0 && !g.closed
 	g.catalog.Leave(&p.Page, stays)
 	p.follows.Leave()
 	p.end() // its waiting reads are parked or answered
@@ -338,7 +348,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		return
 	}
 	g.catalog.Yield(&p.Page) // its successor may have come before its end was noticed
-	time.AfterFunc(g.opt.Grace, g.locked(func() { g.expire(p) }))
+	time.AfterFunc(time.Duration(graces)*g.opt.Grace, g.locked(func() { g.expire(p) }))
 }
 
 // expire ends the time for which a page that is being reloaded stays.
@@ -376,7 +386,7 @@ func (g *Gateway) CloseTab(key string) {
 		}
 	}
 	for p := range g.catalog.PagesIn(key) {
-		pageOf(p).depart("its tab was closed", false)
+		pageOf(p).depart("its tab was closed", 0)
 	}
 }
 

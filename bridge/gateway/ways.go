@@ -87,11 +87,11 @@ func (l *linked) join(p *Page) {
 
 // leave ends the way of a transport's page. If it is the document's last one, the document's page
 // departs.
-func (p *Page) leave(reason string, mayReturn bool) {
+func (p *Page) leave(reason string, graces int) {
 	switch l, d := p.own, p.own.p; {
 	case !slices.Contains(d.ways, l): // it has left
 	case len(d.ways) == 1 || d.Life().Left():
-		d.depart(reason, mayReturn)
+		d.depart(reason, graces)
 	default:
 		p.g.log.Info("a document has lost a way", "url", p.URL, "transport", l.info.Transport)
 		d.part(l)

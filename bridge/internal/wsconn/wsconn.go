@@ -263,7 +263,7 @@ func (c *Conn) Ping(timeout time.Duration) error {
 var notePrefix = []byte(`{"type":"pagewire:`)
 
 // Read waits for the next message, and passes the notes before it to Options.Note. It returns
-// io.EOF when the peer has closed in order. Any other error has the reason, and the connection is
+// an io.EOF when the peer has closed in order. Any error has the reason, and the connection is
 // closed.
 func (c *Conn) Read(ctx context.Context) ([]byte, error) {
 	for {
@@ -311,7 +311,7 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 		c.CloseWith(0, "")
 		if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure ||
 			code == websocket.StatusGoingAway || code == websocket.StatusNoStatusRcvd {
-			err = io.EOF
+			err = fmt.Errorf("%w: %w", io.EOF, err)
 		}
 		return nil, err
 	case kind != websocket.MessageText:

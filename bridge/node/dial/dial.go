@@ -223,4 +223,4 @@ func (g *guest) Receive(frame []byte) error {
 }
 
 // Lost ends the page, because the connection has ended.
-func (g *guest) Lost(string) { g.Page.Lost() }
+func (g *guest) Lost(error) { g.Page.Lost() }

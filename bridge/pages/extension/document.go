@@ -276,8 +276,8 @@ func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64,
 				return // the reader notices
 			}
 			continue
-		case over:
-			conn.Close()
+		case over: // the page has ended, and not the worker
+			conn.CloseWith(websocket.StatusNormalClosure, "")
 			return
 		}
 		select {

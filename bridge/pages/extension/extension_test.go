@@ -80,6 +80,7 @@ func startPeer(t *testing.T, o gateway.Options) *peer {
 	t.Helper()
 	text := testkit.LogOf(t, "host and daemon")
 	log := slog.New(slog.NewTextHandler(text, nil))
+	o.Log = log
 	g := gateway.New(o)
 	pages := socket.New(g, socket.Options{Log: log})
 	server := httptest.NewServer(pages.Host())
@@ -263,6 +264,24 @@ func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
 	testkit.Eventually(t, "what is withdrawn is not waited for", func() bool { return len(p.pages()) == 0 })
 	if p.mustNotHear("refused") {
 		t.Error("something was refused")
+	}
+}
+
+// The gateway waits longer for a page whose worker the browser has ended than for one that has gone.
+func TestTheEndOfAPageIsNotThatOfTheWorker(t *testing.T) {
+	for why, end := range map[string]func(*peer){
+		"its connection ended": func(p *peer) {
+			p.send(message{Type: "close", ID: 1})
+		},
+		"its extension's connection ended": func(p *peer) { p.in.Close() },
+	} {
+		p := startPeer(t, gateway.Options{})
+		p.open(1)
+		p.serve(1)
+		end(p)
+		testkit.Eventually(t, "the page has gone because "+why, func() bool {
+			return strings.Contains(p.log.String(), `reason="`+why+`"`)
+		})
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/internal/proof"
 	"github.com/pagewire/pagewire/bridge/internal/quota"
@@ -271,6 +273,17 @@ func (v *visitor) LetGo(err error) {
 	if v.of != nil {
 		v.h.origins.dropped(v.of)
 	}
+}
+
+// Lost tells the end of a page from that of the extension's worker or host, which for a document
+// that has gone close in order.
+func (v *visitor) Lost(err error) {
+	code := websocket.CloseStatus(err)
+	if v.extension && code != websocket.StatusNormalClosure && code != websocket.StatusNoStatusRcvd {
+		v.Away("its extension's connection ended")
+		return
+	}
+	v.Page.Lost("its connection ended")
 }
 
 // Leave counts the page off its origin.

@@ -75,7 +75,7 @@ func (f *front) Receive(frame []byte) error {
 
 func (f *front) Refuse(reason string) { f.conn.Refuse(websocket.StatusPolicyViolation, reason) }
 
-func (f *front) Lost(string) {
+func (f *front) Lost(error) {
 	f.g.Behind(f.last)
 	f.end()
 }

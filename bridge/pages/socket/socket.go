@@ -80,7 +80,8 @@ type Guest interface {
 type Page interface {
 	Receive(frame []byte) error
 	Refuse(reason string)
-	Lost(reason string)
+	// Lost is called last, with the error that the connection ended with.
+	Lost(err error)
 }
 
 // A Refusal is the error for a page that is not admitted. The page gets its text.
@@ -252,19 +253,18 @@ func (d *document) serve() error {
 	if err != nil {
 		return err
 	}
-	defer page.Lost("its connection ended")
-	d.carry(page, hello)
+	defer func() { page.Lost(err) }()
+	err = d.carry(page, hello)
 	return nil
 }
 
 // carry passes the document's frames on, until its end.
-func (d *document) carry(page Page, frame []byte) {
-	var err error
+func (d *document) carry(page Page, frame []byte) (err error) {
 	for ; err == nil; frame, err = d.conn.Read(context.Background()) {
 		if err := page.Receive(frame); err != nil {
 			d.guest.LetGo(err)
 			<-d.conn.Closed() // closed once the page has the reason
-			return
+			return err
 		}
 	}
 	switch {
@@ -274,6 +274,7 @@ func (d *document) carry(page Page, frame []byte) {
 	case errors.Is(err, wsconn.ErrNoRoom):
 		d.guest.LetGo(err)
 	}
+	return err
 }
 
 func (d *document) note(_ *wsconn.Conn, note []byte) {

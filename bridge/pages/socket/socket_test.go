@@ -493,7 +493,7 @@ func TestPagesEndWithTheContextOfTheirRequests(t *testing.T) {
 	for err == nil { // earlier calls
 		_, err = c.Read(t.Context())
 	}
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		t.Errorf("it ends with %v", err)
 	}
 }

@@ -107,4 +107,4 @@ func (c *counter) name(ctx context.Context) []gateway.PageInfo {
 
 func (c *counter) Refuse(reason string) { c.conn.Refuse(websocket.StatusPolicyViolation, reason) }
 
-func (c *counter) Lost(string) { c.end() }
+func (c *counter) Lost(error) { c.end() }
