@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // An end is one end of a session: at the page's node (remoteCore) or at the core's (session). The
@@ -16,7 +15,7 @@ import (
 type end struct {
 	node    string // the other end's; does not change, as session and began
 	session uint64 // its number, which the core's node has given it
-	began   time.Time
+	began   int64  // self's ran
 	// open is set once the other node has been sent that the session exists: until then no list has
 	// it. It is never taken back.
 	open atomic.Bool
@@ -117,7 +116,7 @@ func (t *ends[E]) byNode() map[string][]E {
 // lasting returns the nodes with an end that began more than deadAfter intervals ago.
 func (t *ends[E]) lasting(n *self) (nodes []string) {
 	for node, ends := range t.byNode() {
-		if slices.ContainsFunc(ends, func(one E) bool { return n.silent(one.itself().began) }) {
+		if slices.ContainsFunc(ends, func(one E) bool { return n.since(one.itself().began, deadAfter) }) {
 			nodes = append(nodes, node)
 		}
 	}

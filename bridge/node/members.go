@@ -32,8 +32,8 @@ type members struct {
 
 // A peer is a live node. The lock of members guards it.
 type peer struct {
-	count uint64 // of its last beat
-	seen  time.Time
+	count uint64        // of its last beat
+	seen  int64         // when its last beat came: self's ran
 	url   string        // checked; "" for none
 	older bool          // of another version: it has run for at least as long as this node
 	dead  chan struct{} // closed when the node is dead
@@ -131,7 +131,7 @@ func (a *members) takeBeat(m *message) (news bool) {
 	if id == a.id && count == a.beats {
 		a.latency = time.Since(a.beaten)
 	}
-	p.count, p.seen, p.url = count, time.Now(), url
+	p.count, p.seen, p.url = count, a.ran.Load(), url
 	a.met = a.met || id != a.id
 	return news
 }
@@ -147,9 +147,9 @@ func (a *members) takeOtherVersion(m *message) {
 		delete(a.unlike, id)
 	case m.kind == kindBeat && p == nil:
 		begins = len(a.unlike) == 0
-		a.unlike[id] = &peer{older: m.number(1)+deadAfter >= a.beats, seen: time.Now()}
+		a.unlike[id] = &peer{older: m.number(1)+deadAfter >= a.beats, seen: a.ran.Load()}
 	case m.kind == kindBeat:
-		p.seen = time.Now()
+		p.seen = a.ran.Load()
 	}
 	a.mu.Unlock()
 	if begins {
@@ -161,19 +161,15 @@ func (a *members) takeOtherVersion(m *message) {
 	}
 }
 
-// giveUp returns the nodes that have become silent. If this node is late itself, as in a process
-// that was stopped, the other nodes get so much more time.
-func (a *members) giveUp(late time.Duration) (dead []string) {
+// giveUp returns the nodes that have become silent.
+func (a *members) giveUp() (dead []string) {
 	a.mu.Lock()
 	for id, p := range a.peers {
-		if late > a.o.Interval {
-			p.seen = p.seen.Add(late)
-		}
-		if a.silent(p.seen) {
+		if a.since(p.seen, deadAfter) {
 			dead = append(dead, id)
 		}
 	}
-	maps.DeleteFunc(a.unlike, func(_ string, p *peer) bool { return a.silent(p.seen) })
+	maps.DeleteFunc(a.unlike, func(_ string, p *peer) bool { return a.since(p.seen, deadAfter) })
 	alone := !a.met && !a.warned && a.beats >= warnAfter
 	a.warned = a.warned || alone
 	a.mu.Unlock()

@@ -166,9 +166,10 @@ func (n *Node) run(again <-chan struct{}) {
 	defer looks.Stop()
 	last, peers, more := time.Now(), 0, 0
 	for {
-		n.beat(time.Since(last) - n.o.Interval)
-		last = time.Now()
+		n.beat()
 		for due := false; !due; {
+			n.runs(time.Since(last))
+			last = time.Now()
 			select {
 			case <-n.stop:
 				return
@@ -193,9 +194,9 @@ func (n *Node) run(again <-chan struct{}) {
 }
 
 // beat sends a beat and the sums, and gives up silent nodes.
-func (n *Node) beat(late time.Duration) {
+func (n *Node) beat() {
 	n.sayBeat()
-	dead, alive := n.giveUp(late), n.alive()
+	dead, alive := n.giveUp(), n.alive()
 	for _, id := range slices.Concat(n.cores.lasting(n.self), n.sessions.lasting(n.self)) {
 		if !alive[id] && !slices.Contains(dead, id) { // not even one beat of it has come
 			dead = append(dead, id)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -440,4 +441,46 @@ func FuzzMessage(f *testing.F) {
 			numbers(line)
 		}
 	})
+}
+
+// Nodes of one machine that stands still take each other for alive afterwards, wherever in their work it has caught them.
+func TestNodesThatStandStill(t *testing.T) {
+	for name, within := range map[string]string{"before it gives up nodes": kindBeat, "after that": kindCores} {
+		t.Run(name, func(t *testing.T) {
+			log := testkit.LogOf(t, "the nodes")
+			a := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, nil)), Bus: bus.Options{Cluster: "127.0.0.1:0"}})
+			b := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, nil)),
+				Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}}})
+			openTab(t, a, alice, map[string]string{app + "/doc": "one"})
+			openTab(t, b, alice, map[string]string{app + "/other": "two"})
+			openAgent(t, a, alice).Shows(app+"/doc", app+"/other")
+			openAgent(t, b, alice).Shows(app+"/doc", app+"/other")
+			var both, stood sync.WaitGroup
+			both.Add(2)
+			stood.Add(2)
+			for _, n := range []*Node{a, b} {
+				var once sync.Once
+				stand := func(_ string, text []byte) bool {
+					if kindOf(text) == within {
+						once.Do(func() {
+							both.Done()
+							both.Wait()
+							time.Sleep(5 * interval)
+							stood.Done()
+						})
+					}
+					return false
+				}
+				n.drops.Store(&stand)
+			}
+			stood.Wait()
+			for _, n := range []*Node{a, b} {
+				beats := n.Stats().Heard
+				testkit.Eventually(t, "it goes on", func() bool { return n.Stats().Heard > beats+20 })
+			}
+			if log.Has("a node is silent") {
+				t.Error("a node takes another for silent")
+			}
+		})
+	}
 }

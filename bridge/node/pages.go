@@ -319,7 +319,7 @@ func (n *served) answerAsk(m *message) {
 
 // openCore begins a session of a core with a page. It refuses a page of another user.
 func (n *served) openCore(m *message) {
-	f := &remoteCore{end: end{node: m.from, session: m.number(0), began: time.Now()}}
+	f := &remoteCore{end: end{node: m.from, session: m.number(0), began: n.ran.Load()}}
 	n.mu.Lock()
 	p := n.pages[m.number(1)]
 	n.mu.Unlock()
@@ -462,7 +462,7 @@ func (n *served) compareCores(m *message) {
 		case f.left:
 		case listed && sent > f.heard:
 			f.gap()
-		case !listed && time.Since(f.began) > 2*n.o.Interval:
+		case !listed && n.since(f.began, 2):
 			f.close()
 		}
 		f.page.settle()

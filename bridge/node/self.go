@@ -18,6 +18,7 @@ type self struct {
 	o       Options
 	id      string // names this run of the process on the bus
 	began   time.Time
+	ran     atomic.Int64 // the time in which its process has run since
 	bus     *bus.Bus
 	counts  counts
 	stop    chan struct{}  // closed by Close, when all pages and readers have ended
@@ -34,15 +35,21 @@ func (n *self) ID() string { return n.id }
 func (n *self) now() bridge.Time { return bridge.Time(time.Since(n.began).Milliseconds()) }
 
 // isNew reports whether this node may not know all nodes yet: each sends a beat once an interval.
-func (n *self) isNew() bool {
-	return !n.o.Bus.Alone() && time.Since(n.began) < 2*n.o.Interval
+func (n *self) isNew() bool { return !n.o.Bus.Alone() && !n.since(0, 2) }
+
+// runs notes that some time has passed. A pause in which the node could hear nobody, as on a machine
+// that was suspended or is very busy, counts as one interval at most.
+func (n *self) runs(passed time.Duration) {
+	n.ran.Add(int64(min(passed, 2*lookPause, n.o.Interval)))
+}
+
+// since reports whether more than some intervals have passed since ran was as given.
+func (n *self) since(ran int64, intervals int64) bool {
+	return n.ran.Load()-ran > intervals*int64(n.o.Interval)
 }
 
 // deadAfter is the number of silent intervals after which a node counts as dead.
 const deadAfter = 3
-
-// silent reports whether deadAfter intervals have passed since a time.
-func (n *self) silent(since time.Time) bool { return time.Since(since) > deadAfter*n.o.Interval }
 
 // subject returns a subject that only nodes of this version use.
 func (n *self) subject(words ...string) string {

@@ -75,7 +75,7 @@ func (k *known) open(at pageKey) {
 		return
 	}
 	s := &session{k: k, at: at, others: map[*session]bool{},
-		end: end{node: at.node, session: k.sessions.numbered.Add(1), began: time.Now()}}
+		end: end{node: at.node, session: k.sessions.numbered.Add(1), began: k.ran.Load()}}
 	k.pages[at] = s
 	k.sessions.add(s)
 	acts := "0"
