@@ -23,6 +23,11 @@ func (p *port) hidesTools() (why string) {
 
 // hidesTool reports whether a tool is hidden from this port.
 func (p *port) hidesTool(t *Tool) bool {
-	return restricts && (t.Debugging && !p.debugging || t.Owner != nil &&
-		(p.hidesOwner(t.Owner()) || t.Owner() != Owner{} && p.hidesTools() != ""))
+	return restricts && (t.Debugging && !p.debugging ||
+		t.Owner != nil && p.hidesToolsOf(t.Owner()))
+}
+
+// hidesToolsOf reports whether an owner's tools are hidden from this port.
+func (p *port) hidesToolsOf(o Owner) bool {
+	return p.hidesOwner(o) || o != Owner{} && p.hidesTools() != ""
 }
