@@ -6,7 +6,7 @@
  * library, but pagewire/dev wraps the functions that make stores, and so gets each store. No source
  * is rewritten. Each importer gets a module of its own, which names the stores after the importer.
  */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import type * as types from "../vite.d.ts";
 
 /** Library to its functions that make stores, each with the function of pagewire/dev that wraps it. */
@@ -33,6 +33,7 @@ const mark = "\0";
 interface Server extends Environment {
   readonly ws: Channel & { on(event: string, listener: (data: unknown, page: Channel) => void): void };
   readonly environments?: { readonly client: Environment };
+  readonly watcher: { emit(event: "change", file: string): void };
 }
 interface Environment {
   transformRequest(url: string): Promise<unknown>;
@@ -42,6 +43,9 @@ interface Channel {
   send(message: string | { type: string; err: { message: string; id?: string; loc?: object } }, data?: unknown): void;
 }
 
+/** Vite's watcher drops a file's change within 50 ms of another: whoever edits fast may mend an error so, in ms. */
+const throttled = 100;
+
 const fileOf = (id: string): string => id.replace(/[?#].*/, "");
 const nameOf = (importer: string): string => fileOf(importer).replace(/^.*\/|\.\w+$/g, "");
 
@@ -49,7 +53,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
   let base = "/";
   let root = "";
   /** Looks again at the errors of the server. */
-  let check = (_gone: boolean): void => {};
+  let check = (_gone: boolean, _dropped = false): void => {};
   return {
     name: "pagewire",
     apply: "serve",
@@ -97,10 +101,21 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
     configureServer(server: Server) {
       const { ws } = server;
       const errors = new Map<string, object>();
+      /** When a file was changed of which we have told the watcher. */
+      const retold = new Map<string, number>();
       const tell = (to: Channel): void => to.send("pagewire:errors", [...errors.values()]);
       // Deletes only this error: a newer one may have come since.
-      const mended = (id: string, error: object): void => {
-        if (errors.get(id) === error && errors.delete(id)) tell(ws);
+      const mended = (id: string, error: object): boolean => {
+        const is = errors.get(id) === error && errors.delete(id);
+        if (is) tell(ws);
+        return is;
+      };
+      // Once for each change: an error that only the page's request has would come again for ever.
+      const retell = (file: string): void => {
+        const at = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
+        if (at === undefined || retold.get(file) === at) return;
+        retold.set(file, at);
+        server.watcher.emit("change", file);
       };
       const send = ws.send.bind(ws);
       ws.send = (message, data) => {
@@ -110,16 +125,16 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
         if (type === "error") {
           errors.set(err.id ?? "", { message: err.message, id: err.id, loc: err.loc });
           tell(ws);
-        } else if (type !== "update" && type !== "full-reload") return;
-        check(type !== "error");
+          setTimeout(check, throttled, false, true);
+        } else if (type === "update" || type === "full-reload") check(true);
       };
       // Each module: an update need not mend its error, and an error may be of a text that was
       // replaced since.
-      check = (gone) => {
+      check = (gone, dropped) => {
         for (const [id, error] of errors)
           if (existsSync(fileOf(id)))
             (server.environments?.client ?? server).transformRequest(id).then(
-              () => mended(id, error),
+              () => mended(id, error) && dropped && retell(fileOf(id)),
               () => {},
             );
           else if (gone) mended(id, error);

@@ -1,0 +1,74 @@
+// The plugin with the real Vite: an error is withdrawn when its file is right, also if Vite's watcher has dropped the
+// edit that mended it, as it does within 50 ms of another.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import pagewire from "../../../dist/vite.js";
+import { createServer } from "../../node_modules/vite/dist/node/index.js";
+
+const right = "export const a: number = 1;\nimport.meta.hot?.accept();\n";
+const wrong = right.replace("1", "");
+
+/** A server of one module, what it sends to pages, and what its watcher is told. */
+async function serve(t) {
+  const root = await mkdtemp(join(tmpdir(), "pagewire-vite-"));
+  const file = join(root, "main.ts");
+  writeFileSync(file, right);
+  const server = await createServer({
+    ...{ root, configFile: false, logLevel: "silent", plugins: [pagewire()] },
+    ...{ server: { host: "127.0.0.1", port: 0 }, optimizeDeps: { noDiscovery: true, include: [] } },
+  });
+  await server.listen();
+  t.after(async () => {
+    await server.close();
+    await rm(root, { recursive: true });
+  });
+  let changes = 0;
+  server.watcher.on("change", () => changes++);
+  const get = () => fetch(`http://127.0.0.1:${server.httpServer.address().port}/main.ts`);
+  assert.equal((await get()).status, 200);
+  const sent = new EventTarget();
+  const { send } = server.ws;
+  server.ws.send = (message, data) => {
+    send(message, data);
+    sent.dispatchEvent(new CustomEvent("sent", { detail: [message, data] }));
+  };
+  /** Waits for a message to pages. */
+  const sends = (is) => new Promise((done) => sent.addEventListener("sent", ({ detail }) => is(...detail) && done()));
+  return { server, file, get, sends, changes: () => changes };
+}
+const isError = ({ type }) => type === "error";
+const isUpdate = ({ type }) => type === "update";
+const isMended = (message, errors) => message === "pagewire:errors" && errors.length === 0;
+
+for (const dropped of [true, false])
+  test(`an error is mended ${dropped ? "by an edit that the watcher drops" : "at once"}`, async (t) => {
+    const { server, file, get, sends } = await serve(t);
+    const updated = sends(isUpdate);
+    writeFileSync(file, wrong);
+    await updated;
+    const mended = sends(isError).then(() => {
+      if (dropped) server.watcher.unwatch(file);
+      writeFileSync(file, right);
+      return Promise.all([sends(isMended), sends(isUpdate)]); // the page's overlay goes with an update
+    });
+    assert.equal((await get()).status, 500);
+    await mended;
+    assert.equal((await get()).status, 200);
+  });
+
+test("an error that only the page's request has does not come for ever", async (t) => {
+  const { server, file, sends, changes } = await serve(t);
+  const error = { type: "error", err: { message: "on the server", id: file } };
+  let updates = 0;
+  for (let round = 0; round < 3; round++) {
+    const mended = sends(isMended);
+    const updated = round === 0 && sends(isUpdate).then(() => updates++);
+    server.ws.send(error);
+    await Promise.all([mended, updated]);
+  }
+  assert.deepEqual([changes(), updates], [1, 1]);
+});
