@@ -15,11 +15,13 @@ export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string
   }) as F;
 }
 
+/** What is shared already: it comes from the plugin, and from what a page of it shows. */
 const adopted = new WeakSet<object>();
+const isKnown = (one: object): boolean => adopted.has(one) || !adopted.add(one);
+
 /** Shares the stores of a Pinia, which have names, and change their state in place. */
 export function adoptPinia(pinia: Any): Any {
-  if (adopted.has(pinia)) return pinia;
-  adopted.add(pinia);
+  if (isKnown(pinia)) return pinia;
   const shareOne = (store: Any) => {
     const subscribe = (changed: () => void) => store.$subscribe(changed, { detached: true, flush: "sync" });
     const state = { get: () => store.$state, subscribe } as AnyStore;
@@ -33,11 +35,9 @@ export const pinia =
   () =>
     adoptPinia(maker());
 
-const clients = new WeakSet<object>();
 /** Shares the cache of TanStack Query. Its events of observers do not count. */
 export function adoptClient(client: Any): () => void {
-  if (clients.has(client)) return () => {};
-  clients.add(client);
+  if (isKnown(client)) return () => {};
   const cache = client.getQueryCache();
   const get = () =>
     cache.getAll().map(({ queryKey, state }: Any) => {
