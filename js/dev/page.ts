@@ -114,12 +114,18 @@ export function shareRequests(): List {
 
   const prototype = XMLHttpRequest.prototype;
   const { open } = prototype;
+  /** What a request is for, since it was last opened. */
+  const opened = new WeakMap<XMLHttpRequest, [method: string, url: string | URL]>();
   prototype.open = function (this: XMLHttpRequest, ...args: Any[]) {
     Reflect.apply(open, this, args);
     const [method, url] = args;
-    const on = (type: string, act: () => void) => this.addEventListener(type, act, { once: true });
-    on("load", () => note(`${method}`.toUpperCase(), url, this.status));
-    for (const type of ["error", "timeout"]) on(type, () => note(`${method}`.toUpperCase(), url, 0, type));
+    const again = opened.has(this);
+    opened.set(this, [`${method}`.toUpperCase(), url]);
+    if (again) return;
+    const on = (type: string, error?: string) =>
+      this.addEventListener(type, () => note(...opened.get(this)!, this.status, error));
+    on("load");
+    for (const type of ["error", "timeout"]) on(type, type);
   } as typeof open;
   return requests;
 }
