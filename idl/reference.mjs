@@ -107,7 +107,7 @@ function members(list, source) {
         text = `${m.key.name ?? m.key.value}${m.optional ? "?" : ""}`;
         break;
       case "TSMethodSignature": {
-        text = type(source.text(m).replace(/;$/, ""));
+        text = type(source.text(m).replace(/(: void)?;?$/, ""));
         const map = text.match(/^addEventListener<K extends keyof (\w+)>/);
         if (map) lines.push(`\`addEventListener\`, \`removeEventListener\`: for the events of ${code(map[1])}`);
         if (/^(add|remove)EventListener\b/.test(text)) continue;
