@@ -160,12 +160,12 @@ var packages = []row{
 		"bridge/gateway/skills bridge/weborigin", "github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/pagewire/nativehost", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
 		"bridge/cmd/pagewire/clientconfig/files bridge/pages/extension", ""},
-	{"bridge/cmd/pagewire", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
+	{"bridge/cmd/pagewire", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig bridge/cmd/pagewire/clientconfig/files " +
 		"bridge/cmd/pagewire/nativehost bridge/desktop/serve bridge/desktop/daemon bridge/desktop/hook " +
 		"bridge/desktop/browser bridge/desktop/browser/launched bridge/gateway bridge/gateway/calls bridge/access bridge/agents bridge/assets bridge/pages/extension " +
 		"bridge/node/uplink bridge/weborigin bridge/internal/parts bridge/internal/retry",
-		"github.com/spf13/cobra github.com/spf13/pflag github.com/aymanbagabas/go-udiff " +
-			"github.com/modelcontextprotocol/go-sdk"},
+		"github.com/spf13/cobra github.com/spf13/pflag github.com/aymanbagabas/go-udiff github.com/mattn/go-runewidth " +
+			"github.com/modelcontextprotocol/go-sdk github.com/pelletier/go-toml/v2 golang.org/x/term"},
 	{"bridge/cmd/pagewire-node", native, "bridge/node/process bridge/cmd/internal/cli",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},

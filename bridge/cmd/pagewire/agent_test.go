@@ -118,7 +118,7 @@ func TestATerminalIsOnlyWrittenTo(t *testing.T) {
 	}
 	out.Reset()
 	if err := show(&out, true, image, []byte{0, 1}, true); err == nil || out.Len() > 0 ||
-		!strings.Contains(err.Error(), "is no text (2 bytes)") {
+		!strings.Contains(err.Error(), "isn't text (2 bytes)") {
 		t.Errorf("binary: %q, %v", out.String(), err)
 	}
 	for in, want := range map[string]string{"a\nb": "a b", "\x1b[2J": "\uFFFD[2J", "\u202Eevil": "\uFFFDevil",
@@ -288,7 +288,7 @@ func TestWatchAsJSONGoesOnWithTheNextDaemon(t *testing.T) {
 func TestWatchInColour(t *testing.T) {
 	var out strings.Builder
 	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", Age: 61_500, Size: 2, Rate: 2.5,
-		Diff: "@@ -1 +1 @@\n-a\n+\x1b[2Jb\n", grown: -3}, true)
+		Diff: "@@ -1 +1 @@\n-a\n+\x1b[2Jb\n", grown: -3}, true, 0)
 	for _, want := range []string{"+1m2s  2 bytes (-3)  2.5/s", cyan + "@@", red + "-a" + plainly,
 		green + "+\uFFFD[2Jb" + plainly} {
 		if !strings.Contains(out.String(), want) {
@@ -296,8 +296,8 @@ func TestWatchInColour(t *testing.T) {
 		}
 	}
 	out.Reset()
-	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", skipped: true}, false)
-	printChange(&out, change{Time: time.Now(), URI: cart, Event: "error", Error: "gone"}, false)
+	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", skipped: true}, false, 0)
+	printChange(&out, change{Time: time.Now(), URI: cart, Event: "error", Error: "gone"}, false, 0)
 	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "longer than 256 KiB") ||
 		!strings.Contains(out.String(), cart+"  gone\n") {
 		t.Errorf("without colour: %q", out.String())

@@ -8,48 +8,55 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/assets"
-	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
 func assetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "assets",
 		Short: "List or write the files that a site hosts",
-		Long: "This binary contains the files that a page loads. A site hosts them in one directory and adds one script\n" +
-			"tag for pagewire.js. When an agent comes, pagewire.js finds the other files beside itself.\n\n" +
-			"Serve them compressed, and pagewire.wasm as application/wasm. If their path has the version in it, add\n" +
-			"Cache-Control: public, max-age=31536000, immutable.",
+		Long: "A site hosts these files in one directory, and adds a script tag for pagewire.js\n" +
+			"(which finds the others itself). Serve them compressed, and pagewire.wasm as\n" +
+			"application/wasm. If the path contains the version, they never change.",
 		Example: "  pagewire assets write ./public",
 		RunE:    func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Args:    noArguments,
 	}
+	var to results
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "Print name, size in bytes and subresource integrity of each file",
 		Example: "  pagewire assets list",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			type asset struct {
+				Name      string `json:"name"`
+				Bytes     int    `json:"bytes"`
+				Integrity string `json:"integrity"`
+			}
+			var list []asset
+			var rows [][]string
 			err := eachAsset(func(name string, content []byte) error {
-				_, err := fmt.Fprintf(table, "%s\t%d\t%s\n", name, len(content), integrity(content))
-				return err
+				list = append(list, asset{name, len(content), integrity(content)})
+				rows = append(rows, []string{name, fmt.Sprint(len(content)), integrity(content)})
+				return nil
 			})
 			if err != nil {
 				return err
 			}
-			return table.Flush()
+			to.wide = true // part of a hash is of no use
+			return to.printList(cmd, list, rows)
 		},
 	}
+	to.add(list, "a JSON array")
 	var force bool
 	write := &cobra.Command{
 		Use:     "write DIR",
 		Short:   "Write the files into a directory",
-		Long:    "Writes the files into DIR, which is created if needed, and prints the path of each.",
+		Long:    "Writes the files into DIR, which it creates if needed, and prints their paths.",
 		Example: "  pagewire assets write ./public",
 		Args:    arguments("DIR", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,6 +64,8 @@ func assetsCommand() *cobra.Command {
 		},
 	}
 	write.Flags().BoolVar(&force, "force", false, "overwrite existing files")
+	pathsAsJSON(write)
+	write.ValidArgsFunction = completeDirectories
 	cmd.AddCommand(list, write)
 	return cmd
 }
@@ -73,8 +82,7 @@ func writeAssets(cmd *cobra.Command, dir string, force bool) error {
 		err := eachAsset(func(name string, _ []byte) error {
 			path := filepath.Join(dir, name)
 			if _, err := os.Lstat(path); err == nil {
-				return cli.Hint(fmt.Errorf("%s is there already", path),
-					"nothing was written; --force overwrites")
+				return exists(path)
 			} else if !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

@@ -57,8 +57,7 @@ func TestAssetsWriteOverwritesOnlyByForce(t *testing.T) {
 	}
 	testkit.OK(t, os.WriteFile(filepath.Join(dir, last), []byte("mine"), 0o600))
 	status, out, errs = run("assets", "write", dir)
-	want := "pagewire: " + filepath.Join(dir, last) + " is there already\npagewire: nothing was written; --force " +
-		"overwrites\n"
+	want := "pagewire: " + filepath.Join(dir, last) + " already exists\npagewire: nothing was written; --force replaces it\n"
 	if status != exitFailed || out != "" || errs != want {
 		t.Errorf("status %d, stdout %q, stderr %q; want %d and %q", status, out, errs, exitFailed, want)
 	}

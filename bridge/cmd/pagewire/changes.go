@@ -24,19 +24,19 @@ const lookTime = 2 * time.Second
 
 func changesCommand() *cobra.Command {
 	var c changesAsk
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "changes",
-		Short: "Print the changes in open pages that the agent has not seen",
-		Long: "Finds the agent that started this process, and prints the changes in the open pages since its last\n" +
-			"call: URI and revision of each resource, and the contents of those that --inline and --uri name.\n" +
-			"The first call of a conversation names what is open.\n\n" +
-			"With --hook it acts as a hook of that program: it reads the program's input for hooks and prints output\n" +
-			"in the program's format. It never holds up a prompt: it ends within a second (three while a browser\n" +
-			"is looked at for the first time), always with status 0, and prints nothing if no pagewire serve runs.",
+		Short: "Print what changed in open pages since the agent looked",
+		Long: "Prints what changed in open pages since the agent that started this process last\n" +
+			"asked: URIs and revisions, and contents that --inline and --uri select. The\n" +
+			"first call of a conversation lists what is open.\n\n" +
+			"As a hook (--hook) it delays a prompt by at most a second (three while it first\n" +
+			"looks at a browser), and prints nothing if no pagewire serve runs.",
 		Example: "  pagewire changes",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.check(cmd); err != nil {
+			if err := c.check(); err != nil {
 				return usageError{cmd, err}
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), hookTime+lookTime)
@@ -53,6 +53,10 @@ func changesCommand() *cobra.Command {
 				return fmt.Errorf("%w (for %v)", daemon.ErrSilent, hookTime)
 			case err != nil:
 				return err
+			case asJSON:
+				return printJSON(cmd, struct {
+					Text string `json:"text"`
+				}{text})
 			case text == "":
 				fmt.Fprintln(cmd.ErrOrStderr(),
 					"pagewire: no open page has changed since the agent last looked")
@@ -64,17 +68,16 @@ func changesCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+
-		strings.Join(calls.HookPrograms, ", "))
+	f.BoolVar(&asJSON, "json", false, "print a JSON object with the text")
+	f.Var(choice{&c.program, calls.HookPrograms}, "hook", "be a hook of this `program`: "+
+		or(calls.HookPrograms))
 	f.StringArrayVar(&c.Inline, "inline", nil,
-		"include contents of pages of this `origin` (https://*.example.com "+
-			"for all subdomains); may be repeated")
-	f.StringArrayVar(&c.URIs, "uri", nil, "include contents of this `URI`; may be repeated")
+		"include contents of pages of this `origin`; repeatable")
+	f.StringArrayVar(&c.URIs, "uri", nil, "include contents of this `URI`; repeatable")
 	f.BoolVar(&c.Forget, "forget", false,
-		"forget what the agent has seen, and print nothing: for a hook of a "+
-			"conversation that was cleared or compacted")
+		"forget what the agent has seen (a cleared conversation)")
 	f.StringVar(&c.Session, "session", "",
-		"the program's `name` for the conversation, for a hook whose input has none")
+		"the conversation's `name`, if the input has none")
 	c.hub.add(cmd)
 	return cmd
 }
@@ -85,10 +88,7 @@ type changesAsk struct {
 	program string
 }
 
-func (c *changesAsk) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("hook") && !slices.Contains(calls.HookPrograms, c.program) {
-		return fmt.Errorf("--hook %q: want %s", c.program, strings.Join(calls.HookPrograms, ", "))
-	}
+func (c *changesAsk) check() error {
 	if err := checkInline(c.Inline); err != nil {
 		return err
 	}

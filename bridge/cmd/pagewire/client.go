@@ -7,9 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,12 +32,13 @@ type listed struct {
 
 func lsCommand() *cobra.Command {
 	var h hubFlags
-	var asJSON bool
+	var to results
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the resources of open pages",
-		Long: "Lists the resources and templates that agents see: URI, type, tab and title of each. Then it names the\n" +
-			"open tabs that offer agents nothing, on a terminal alone. No agent is told which these are.",
+		Long: "Lists what agents can read, tab by tab. In a pipe, and with --wide, each line\n" +
+			"has URI, type, tab and title. On a terminal it then names the open tabs that\n" +
+			"offer agents nothing. Agents don't learn which these are.",
 		Example: "  pagewire ls",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,44 +67,67 @@ func lsCommand() *cobra.Command {
 				for _, notice := range is.Notices {
 					fmt.Fprintln(cmd.ErrOrStderr(), "pagewire:", cli.Plain(notice))
 				}
-				printTabs(cmd.ErrOrStderr(), cli.IsTerminal(cmd.ErrOrStderr()), is.Tabs)
+				printTabs(cmd.ErrOrStderr(), cli.IsTerminal(cmd.ErrOrStderr()), is.Tabs,
+					widthOf(cmd, to.wide))
 			}
-			if len(list) == 0 && !asJSON {
+			if len(list) == 0 && !to.json {
 				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: no open page offers a resource")
 				return nil
 			}
-			rows := [][]string{{"URI", "TYPE", "TAB", "TITLE"}}
-			for _, r := range list {
-				rows = append(rows, []string{r.URI, cmp.Or(r.MIMEType, "-"), fmt.Sprint(r.Tab),
-					cmp.Or(r.Title, r.Name)})
+			rows := byTab(list)
+			if widthOf(cmd, to.wide) == 0 {
+				rows = [][]string{{"URI", "TYPE", "TAB", "TITLE"}}
+				for _, r := range list {
+					rows = append(rows, []string{r.URI, cmp.Or(r.MIMEType, "-"), fmt.Sprint(r.Tab),
+						cmp.Or(r.Title, r.Name)})
+				}
 			}
-			return printList(cmd, asJSON, list, rows)
+			return to.printList(cmd, list, rows)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	to.add(cmd, "a JSON array")
+	cmd.Flags().BoolVar(&to.wide, "wide", false, "cut nothing, and print all columns")
 	h.add(cmd)
 	return cmd
 }
 
-// printList prints a list as JSON, or as a table of its rows.
-func printList(cmd *cobra.Command, asJSON bool, list any, rows [][]string) error {
-	if asJSON {
-		_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()), cli.IndentedJSON(list))
-		return err
-	}
-	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, text := range row {
-			row[i] = cli.Plain(text)
+// byTab has a heading for each page. The titles of its resources have it at their end: " - PAGE (tab
+// N, HOST)".
+func byTab(list []listed) (rows [][]string) {
+	var pages []string
+	of := map[string][]listed{}
+	for _, r := range list {
+		page := r.Title[max(strings.LastIndex(r.Title, " (tab "), 0):]
+		if of[page] == nil {
+			pages = append(pages, page)
 		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
+		of[page] = append(of[page], r)
 	}
-	return table.Flush()
+	for _, page := range pages {
+		end := commonEnd(of[page])
+		rows = append(rows, []string{strings.TrimPrefix(cmp.Or(end, page), " - ")})
+		for _, r := range of[page] {
+			rows = append(rows, []string{"  " + r.URI, cmp.Or(strings.TrimSuffix(r.Title, end), r.Name)})
+		}
+	}
+	return rows
+}
+
+// commonEnd is the longest end that begins with a dash and that all titles have.
+func commonEnd(list []listed) string {
+	title := list[0].Title
+	for i := range title {
+		lacks := func(r listed) bool { return !strings.HasSuffix(r.Title, title[i:]) }
+		if strings.HasPrefix(title[i:], " - ") && !slices.ContainsFunc(list, lacks) {
+			return title[i:]
+		}
+	}
+	return ""
 }
 
 // printTabs names the open tabs that offer agents nothing, if a person reads it at a terminal.
 // Agents run commands too, and get only the number.
-func printTabs(to io.Writer, terminal bool, tabs []serve.Tab) {
+func printTabs(to io.Writer, terminal bool, tabs []serve.Tab, width int) {
 	if len(tabs) > 0 && !terminal {
 		fmt.Fprintf(to,
 			"pagewire: open tabs that offer agents nothing: %d; on a terminal this says which\n",
@@ -114,10 +137,10 @@ func printTabs(to io.Writer, terminal bool, tabs []serve.Tab) {
 	for i, tab := range tabs {
 		if i == 0 {
 			fmt.Fprintln(to,
-				"pagewire: these open tabs offer agents nothing; the popup of the extension, "+
-					"or pagewire serve --shown ORIGIN, lets agents read what the pages of a site show:")
+				"pagewire: these open tabs offer agents nothing. To let agents read what a site's\n"+
+					"pages show, use the extension's popup, or pagewire serve --shown ORIGIN:")
 		}
-		fmt.Fprintf(to, "  %s  %s\n", cli.Plain(tab.URL), cli.Plain(tab.Title))
+		fmt.Fprintln(to, cut("  "+cli.Plain(tab.URL)+"  "+cli.Plain(tab.Title), width))
 	}
 }
 
@@ -128,21 +151,17 @@ func tabOf(meta mcp.Meta) int {
 
 func readCommand() *cobra.Command {
 	var h hubFlags
-	var asJSON, force bool
-	var output string
+	var to results
 	cmd := &cobra.Command{
 		Use:   "read URI",
 		Short: "Print the contents of a resource",
-		Long: "Reads a resource and prints its contents unchanged. Binary contents go to a file or a pipe, never to a\n" +
-			"terminal.",
+		Long: "Prints the contents of a resource unchanged. Binary contents need --output or a\n" +
+			"pipe.",
 		Example: "  pagewire read https://shop.example/state/cart",
 		Args:    arguments("URI", 1, 1),
 
-		ValidArgsFunction: h.complete(1, false),
+		ValidArgsFunction: complete(1, "URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if asJSON && output != "" {
-				return usageError{cmd, errors.New("--json and --output: choose one")}
-			}
 			session, err := h.connect(cmd.Context(), &mcp.ClientOptions{})
 			if err != nil {
 				return err
@@ -152,23 +171,17 @@ func readCommand() *cobra.Command {
 			if err != nil {
 				return askError(args[0], err, "ls")
 			}
-			if asJSON {
+			if to.json {
 				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()),
 					cli.JSON(map[string]any{"contents": r.Contents}))
 				return err
 			}
 			content, binary := joined(r.Contents)
-			if output != "" {
-				return writeNew(output, content, force)
-			}
 			return show(cmd.OutOrStdout(), cli.IsTerminal(cmd.OutOrStdout()), args[0], content,
 				binary)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false,
-		"print the contents as MCP has them, in one line of JSON")
-	cmd.Flags().StringVar(&output, "output", "", "write to this `file`")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	to.add(cmd, "the contents as MCP has them, on one line")
 	h.add(cmd)
 	return cmd
 }
@@ -190,7 +203,7 @@ func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) error {
 	switch {
 	case terminal && binary:
-		return cli.Hint(fmt.Errorf("%s is no text (%s bytes)", cli.Plain(uri),
+		return cli.Hint(fmt.Errorf("%s isn't text (%s bytes)", cli.Plain(uri),
 			grouped(len(content))),
 			"--output FILE writes it to a file")
 	case terminal:
@@ -201,24 +214,6 @@ func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) 
 	}
 	_, err := to.Write(content)
 	return err
-}
-
-// writeNew writes a file. Without force it must not exist.
-func writeNew(path string, content []byte, force bool) error {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if force {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(path, flags, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return cli.Hint(fmt.Errorf("%s is there already", path),
-			"nothing was written; --force overwrites")
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Close())
 }
 
 // grouped writes a number with commas between thousands.
@@ -232,12 +227,12 @@ func grouped(n int) string {
 
 func toolsCommand() *cobra.Command {
 	var h hubFlags
-	var asJSON bool
+	var to results
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the tools that agents have",
-		Long: "Lists Pagewire's own tools and those of open pages: name, origin of the page,\n" +
-			"and the beginning of the description. --json prints them whole, as agents get them.",
+		Long: "Lists Pagewire's own tools and those of open pages: name, page, and the first\n" +
+			"sentence of the description. --json prints them as agents get them.",
 		Example: "  pagewire tools",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -253,30 +248,31 @@ func toolsCommand() *cobra.Command {
 				}
 				page, _ := t.Meta["pagewire/origin"].(string) // Pagewire's own tools have none
 				list = append(list, t)
-				rows = append(rows,
-					[]string{t.Name, cmp.Or(page, "-"), gateway.Shorten(t.Description, 100)})
+				about, _, _ := strings.Cut(t.Description, ". ")
+				rows = append(rows, []string{t.Name, cmp.Or(page, "-"), about})
 			}
-			return printList(cmd, asJSON, list, rows)
+			return to.printList(cmd, list, rows)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	to.add(cmd, "a JSON array")
+	cmd.Flags().BoolVar(&to.wide, "wide", false, "cut nothing")
 	h.add(cmd)
 	return cmd
 }
 
 func callCommand() *cobra.Command {
 	var h hubFlags
-	var asJSON bool
+	var to results
 	cmd := &cobra.Command{
 		Use:   "call NAME [JSON]",
 		Short: "Call a tool as an agent would",
-		Long: "Calls one of the tools that pagewire tools lists, and prints the text of its\n" +
-			"result. JSON is an object with the arguments, or - to read it from standard input.\n" +
-			"A tool of a page acts at once, as the user of the page, and nobody asks again.",
+		Long: "Calls a tool that pagewire tools lists, and prints the text of its result. JSON\n" +
+			"is an object with the arguments; - reads it from standard input. A page's tool\n" +
+			"acts at once, as the page's user. Nothing asks you to confirm.",
 		Example: `  pagewire call list_page_resources '{"contains": "cart"}'`,
 		Args:    arguments("NAME", 1, 2),
 
-		ValidArgsFunction: h.complete(1, true),
+		ValidArgsFunction: complete(1, "tool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given, err := argumentsOf(cmd, append(args, "{}")[1])
 			if err != nil {
@@ -294,13 +290,13 @@ func callCommand() *cobra.Command {
 			} else if err != nil {
 				return askError(args[0], err, "tools")
 			}
-			if err := printResult(cmd, r, asJSON); err != nil || !r.IsError {
+			if err := printResult(cmd, r, to.json); err != nil || !r.IsError {
 				return err
 			}
-			return fmt.Errorf("%s has failed: its result says why", cli.Plain(args[0]))
+			return fmt.Errorf("%s failed: its result says why", cli.Plain(args[0]))
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as MCP has it, in one line of JSON")
+	to.add(cmd, "the result as MCP has it, on one line")
 	h.add(cmd)
 	return cmd
 }
@@ -331,7 +327,7 @@ func printResult(cmd *cobra.Command, r *mcp.CallToolResult, asJSON bool) error {
 			text = fmt.Appendln(text, strings.TrimSuffix(t.Text, "\n"))
 		} else {
 			fmt.Fprintln(cmd.ErrOrStderr(),
-				"pagewire: a part of the result is no text: --json prints it")
+				"pagewire: part of the result isn't text: --json prints it")
 		}
 	}
 	return show(cmd.OutOrStdout(), cli.IsTerminal(cmd.OutOrStdout()), "", text, false)

@@ -33,6 +33,8 @@ type usageError struct {
 	error
 }
 
+func (e usageError) Unwrap() error { return e.error }
+
 var noArguments = arguments("", 0, 0)
 
 // arguments is cobra.RangeArgs with this program's messages and exit status.
@@ -49,6 +51,9 @@ func arguments(name string, least, most int) cobra.PositionalArgs {
 		return usageError{cmd, fmt.Errorf("unexpected argument %q", args[most])}
 	}
 }
+
+// helpWidth is the width of help texts, in columns.
+const helpWidth = 80
 
 // help replaces cobra's help: it has groups, and the example comes last. It avoids text/template,
 // with which the linker keeps every exported method: 2.5 MB.
@@ -71,7 +76,7 @@ func help(cmd *cobra.Command, _ []string) {
 		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
 	}
 	if cmd.HasAvailableLocalFlags() {
-		fmt.Fprintf(w, "\nFlags:\n%s\n", strings.TrimRight(cmd.LocalFlags().FlagUsages(), "\n"))
+		fmt.Fprintf(w, "\nFlags:\n%s\n", strings.TrimRight(cmd.LocalFlags().FlagUsagesWrapped(helpWidth), "\n"))
 	}
 	if cmd.HasParent() && cmd.Example == "" { // cobra's completion, whose text has its examples
 		return
@@ -92,9 +97,10 @@ func writeCommands(w io.Writer, cmd *cobra.Command, title, id string) {
 }
 
 const (
-	environment = `  XDG_CONFIG_HOME       directory of pagewire/, with socket, token and logs (default: the user's own)
+	environment = `  XDG_CONFIG_HOME       directory of pagewire/: configuration, token and logs
   PAGEWIRE_BROWSER      the browser of --launch
   PAGEWIRE_TOKEN_FILE   file of the token for agents on HTTP
+  NO_COLOR              no colors
 `
 	manual = "https://github.com/pagewire/pagewire/tree/main/demo/docs"
 )

@@ -23,7 +23,7 @@ type configuration struct {
 
 	write, live, remove, link, skill bool
 	noPageTools                      bool
-	overHTTP                         bool
+	overHTTP, asJSON                 bool
 	part                             bool // of setup, which says the rest
 	http, tokenFile                  string
 }
@@ -31,12 +31,11 @@ type configuration struct {
 func configCommand() *cobra.Command {
 	var c configuration
 	cmd := &cobra.Command{
-		Use:   "config CLIENT [-- FLAG...]",
-		Short: "Print, write or remove what an MCP client needs",
-		Long: "Prints the entry with which a client starts pagewire serve; flags after -- are for pagewire serve. With\n" +
-			"--write it puts the entry into the client's file and leaves the rest of the file alone. With --live it\n" +
-			"also writes hooks or a plugin that tell the client's model when a page has changed: by name, and with\n" +
-			"contents for the origins of --inline. --remove takes all of that out, and nothing else. Clients:\n" +
+		Use:   "config AGENT [-- FLAG...]",
+		Short: "Print, write or remove an agent program's settings for Pagewire",
+		Long: "Prints the entry with which an agent program starts pagewire serve; flags after\n" +
+			"-- go to pagewire serve. --write puts it into the program's settings. --live\n" +
+			"also adds hooks or a plugin that tell its model of changes. Programs:\n" +
 			oneOf(clientNames(anyClient)) + ".\n" +
 			"With --live: " + strings.Join(clientNames(clientconfig.Client.IsLive), ", ") + ".",
 		Example:   "  pagewire config claude-desktop --write -- --chrome auto\n  pagewire config codex --live",
@@ -45,7 +44,7 @@ func configCommand() *cobra.Command {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				args = args[:dash]
 			}
-			return arguments("CLIENT", 1, 1)(cmd, args)
+			return arguments("AGENT", 1, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.cmd, c.Serve, c.overHTTP = cmd, args[1:], cmd.Flags().Changed("http")
@@ -59,36 +58,35 @@ func configCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&c.write, "write", false,
-		"put the entry into the client's file, and print the path")
+	flags.BoolVar(&c.write, "write", false, "write the entry, and print the file")
 	flags.BoolVar(&c.live, "live", false,
-		"write the entry and the hooks or the plugin, and print the paths")
+		"write the entry, and the hooks or plugin")
 	flags.StringArrayVar(&c.Inline, "inline", nil,
-		"with --live: include contents of this `origin`; may be repeated")
+		"tell contents of this `origin` too; repeatable")
 	flags.BoolVar(&c.noPageTools, noPageTools[2:], false,
-		"let its agents look and never act: pagewire serve gets this flag")
+		"its agents look and never act")
 	flags.BoolVar(&c.remove, "remove", false,
-		"take out the entry and the hooks or the plugin; with --skill the skills")
-	flags.BoolVar(&c.link, "link", false, "print a link that installs the entry: for "+
+		"remove what was written (with --skill, the skills)")
+	flags.BoolVar(&c.link, "link", false, "print a link that installs the entry, for "+
 		strings.Join(clientNames(clientconfig.Client.HasLink), " and "))
-	flags.BoolVar(&c.skill, "skill", false,
-		"write Pagewire's skills where the client's models find them: for "+
-			strings.Join(clientNames(clientconfig.Client.HasSkills), ", "))
-	flags.BoolVar(&c.Force, "force", false, "replace or remove a different entry of the same name")
+	flags.BoolVar(&c.skill, "skill", false, "write Pagewire's skills, for "+
+		or(clientNames(clientconfig.Client.HasSkills)))
+	flags.BoolVar(&c.Force, "force", false, "replace or remove an entry that differs")
+	flags.BoolVar(&c.asJSON, "json", false, "print JSON: paths, or file and entry")
 	flags.StringVar(&c.http, "http", "",
-		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+serve.DefaultHub+")")
+		"connect to the pagewire serve at this `address`, over HTTP with the token")
 	flags.StringVar(&c.tokenFile, "token-file", "",
-		"`file` of the token that the client sends (default in the user's configuration directory)")
+		"`file` of that token")
 	flags.Lookup("http").NoOptDefVal = serve.DefaultHub
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) &&
 			serveInto(new(serveFlags)).Flags().Lookup(unknown.GetSpecifiedName()) != nil {
 			err = fmt.Errorf(
-				"--%s is a flag of serve: put it behind --, as in pagewire config CLIENT -- --%[1]s",
+				"--%s is a flag of serve: put it behind --, as in pagewire config AGENT -- --%[1]s",
 				unknown.GetSpecifiedName())
 		}
-		return usageError{cmd, err}
+		return usageError{cmd, flagError(err)}
 	})
 	return cmd
 }
@@ -161,10 +159,13 @@ func (c *configuration) check(name string) error {
 		}
 	}
 	o, err := parseServe(c.Serve)
-	if err == nil && o.Hub != serve.DefaultHub {
+	if err != nil {
+		return err
+	}
+	if hub, _ := configuredHub(); o.Hub != hub {
 		c.Hub = o.Hub
 	}
-	return err
+	return nil
 }
 
 func (c *configuration) run() (err error) {
@@ -202,13 +203,20 @@ func (c *configuration) run() (err error) {
 	default:
 		c.say(name + " wants this in " + file + "; --write puts it there")
 		text, err := c.Entry()
-		if err == nil {
+		if err == nil && c.asJSON {
+			err = printJSON(c.cmd, struct {
+				File  string `json:"file"`
+				Entry string `json:"entry"`
+			}{file, string(text)})
+		} else if err == nil {
 			_, err = c.cmd.OutOrStdout().Write(text)
 		}
 		return err
 	}
-	for _, file := range files {
-		fmt.Fprintln(c.cmd.OutOrStdout(), file)
+	if c.asJSON {
+		_ = printJSON(c.cmd, append([]string{}, files...))
+	} else if len(files) > 0 {
+		fmt.Fprintln(c.cmd.OutOrStdout(), strings.Join(files, "\n"))
 	}
 	if err != nil {
 		return err

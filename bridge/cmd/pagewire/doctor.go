@@ -60,6 +60,7 @@ var checks = []struct {
 	{"daemon", checkDaemon},
 	{"extension", checkExtension},
 	{"permission", checkPermission},
+	{"configuration", checkConfig},
 }
 
 func doctorCommand() *cobra.Command {
@@ -68,9 +69,9 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the connection between pages and agents",
-		Long: "Checks the requirements of pagewire serve on this machine, and says how to fix each problem. It also says\n" +
-			"how each installed agent program learns of changes. Each line is ok, warn (there is another way) or fail.\n" +
-			"The exit status is 1 if a line is fail.",
+		Long: "Checks what pagewire serve needs, and how each agent program learns of changes.\n" +
+			"A line is ok, warn (there is another way) or fail, and says what to do. The exit\n" +
+			"code is 1 if a line is fail.",
 		Example: "  pagewire doctor",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,6 +88,9 @@ func doctorCommand() *cobra.Command {
 				}
 				for _, p := range programs() {
 					all = append(all, p.finding())
+				}
+				for i := range all {
+					all[i].Says = plain(all[i].Says)
 				}
 				// What is to be done next is first: a failure, or what is missing of the connection.
 				slices.SortStableFunc(all, func(a, b finding) int {

@@ -18,10 +18,9 @@ import (
 
 func extensionCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "extension",
-		Short: "Let the browser extension reach agents",
-		Long: "The browser extension shows agents the pages of every site that the user allows. A browser starts this\n" +
-			"program for the extension if a file names it. install writes that file for each browser.",
+		Use:     "extension",
+		Short:   "Connect the browser extension to agents",
+		Long:    "The browser extension shows agents the pages of every site that you allow.",
 		Example: "  pagewire extension install",
 		RunE:    func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Args:    noArguments,
@@ -30,10 +29,9 @@ func extensionCommand() *cobra.Command {
 	var force bool
 	install := &cobra.Command{
 		Use:   "install",
-		Short: "Make this program known to browsers as the extension's native host",
-		Long: "Writes a file for each of Chrome, Chromium, Edge, Brave and Firefox that is installed, and prints its\n" +
-			"path. Only our extension may start the host. It also makes the secret by which the extension and your\n" +
-			"gateways recognize each other.",
+		Short: "Let installed browsers start this program for the extension",
+		Long: "Writes a file for each installed Chrome, Chromium, Edge, Brave and Firefox, and\n" +
+			"prints its path. Other extensions can't start this program.",
 		Example: "  pagewire extension install",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +41,7 @@ func extensionCommand() *cobra.Command {
 	install.Flags().BoolVar(&force, "force", false, "replace a file that names another program")
 	uninstall := &cobra.Command{
 		Use:     "uninstall",
-		Short:   "Remove what install has written",
+		Short:   "Remove what install wrote",
 		Example: "  pagewire extension uninstall",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,8 +55,8 @@ func extensionCommand() *cobra.Command {
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
 		c.Flags().StringVar(&dir, "user-data-dir", "",
-			"only for the Chromium that runs with this `directory` of "+
-				"profiles")
+			"for the Chromium with this profile `directory` alone")
+		pathsAsJSON(c)
 	}
 	cmd.AddCommand(install, uninstall)
 	return cmd
@@ -99,7 +97,7 @@ func removeSecret(cmd *cobra.Command) error {
 	if _, err := extension.Secret(file); err != nil {
 		return err
 	}
-	return printed(cmd, secret, os.Remove(secret))
+	return printPath(cmd, secret, os.Remove(secret))
 }
 
 // forHosts does something at each place, and prints the files that it has changed.
@@ -115,7 +113,7 @@ func forHosts(cmd *cobra.Command, dir string, do func(nativehost.Place) error) e
 	return cli.Interruptible(cmd.Context(), func() error {
 		var errs []error
 		for _, h := range all {
-			if err := printed(cmd, h.File(), do(h)); !errors.Is(err, nativehost.ErrNone) {
+			if err := printPath(cmd, h.File(), do(h)); !errors.Is(err, nativehost.ErrNone) {
 				errs = append(errs, err)
 			}
 		}
@@ -123,8 +121,8 @@ func forHosts(cmd *cobra.Command, dir string, do func(nativehost.Place) error) e
 	})
 }
 
-// printed prints the path of a file, if writing or removing it has succeeded.
-func printed(cmd *cobra.Command, path string, err error) error {
+// printPath prints the path of a file, if writing or removing it has succeeded.
+func printPath(cmd *cobra.Command, path string, err error) error {
 	if err == nil {
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
 	}

@@ -3,28 +3,44 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
+	"math"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
+	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
+	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
 // Most commands are clients of the daemon that runs. They never start one.
 
 type hubFlags struct{ addr string }
 
+// add adds --hub. Without it, the configuration file says where the daemon is.
 func (h *hubFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&h.addr, "hub", serve.DefaultHub,
-		"`address` with which the pagewire serve that runs was "+
-			"started")
+		"`address` given to the running pagewire serve")
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
+		if !cmd.Flags().Changed("hub") {
+			h.addr, err = configuredHub()
+		}
+		if cmd.Name() == "doctor" { // it shows the mistake
+			return nil
+		}
+		return err
+	}
 }
 
 // client returns a client for the daemon's HTTP server for processes of this user.
@@ -94,39 +110,92 @@ const hookTime = 900 * time.Millisecond
 // completionTime bounds a completion, for which a person waits.
 const completionTime = 500 * time.Millisecond
 
-// complete completes up to most arguments with names of tools, or else with URIs, from the daemon.
-// It is silent without one.
-func (h *hubFlags) complete(most int, tools bool) cobra.CompletionFunc {
+// complete completes up to most arguments with what the daemon has of a kind: tools, or resources by
+// URI, by origin, or by what --only takes. It is silent without a daemon.
+func complete(most int, kind string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) (found []string,
 		files cobra.ShellCompDirective) {
+		files = cobra.ShellCompDirectiveNoFileComp
+		if len(args) >= most {
+			return nil, files
+		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
-		files = cobra.ShellCompDirectiveNoFileComp
+		h := hubFlags{cmd.Flag("hub").Value.String()}
+		if !cmd.Flag("hub").Changed {
+			h.addr, _ = configuredHub()
+		}
 		session, err := h.connect(ctx, &mcp.ClientOptions{})
-		if err != nil || len(args) >= most {
+		if err != nil {
 			return nil, files
 		}
 		defer session.Close()
-		offer := func(name string) {
-			if strings.HasPrefix(name, begun) && isHarmlessWord(name) {
+		for name := range live(ctx, session, kind) {
+			if strings.HasPrefix(name, begun) && isHarmlessWord(name) && !slices.Contains(found, name) {
 				found = append(found, name)
-			}
-		}
-		if tools {
-			for t, err := range session.Tools(ctx, nil) {
-				if err == nil {
-					offer(t.Name)
-				}
-			}
-			return found, files
-		}
-		for r, err := range session.Resources(ctx, nil) {
-			if err == nil {
-				offer(r.URI)
 			}
 		}
 		return found, files
 	}
+}
+
+func live(ctx context.Context, s *mcp.ClientSession, kind string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if kind == "tool" {
+			for t, err := range s.Tools(ctx, nil) {
+				if err != nil || !yield(t.Name) {
+					return
+				}
+			}
+			return
+		}
+		for r, err := range s.Resources(ctx, nil) {
+			if err != nil {
+				return
+			}
+			name := r.URI
+			if u, err := url.Parse(name); err == nil && kind != "URI" {
+				name = u.Scheme + "://" + u.Host
+			}
+			// A title ends with the place, as in (tab 1 of Chrome, profile Work, shop.example).
+			_, profile, is := strings.Cut(r.Title, ", profile ")
+			if kind == "only" && is && !yield(gateway.ProfilePrefix+strings.Split(profile, ", ")[0]) ||
+				!yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// completeFlags completes values of flags, by what their help calls them. Files are the default.
+func completeFlags(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		values := cobra.NoFileCompletions
+		what, _ := pflag.UnquoteUsage(f)
+		switch c, is := f.Value.(choice); {
+		case is:
+			values = cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp)
+		case what == "file":
+			return
+		case what == "directory":
+			values = completeDirectories
+		case f.Name == "only":
+			what = "only"
+			fallthrough
+		case (what == "URI" || what == "origin") && cmd.Flag("hub") != nil:
+			values = complete(math.MaxInt, what)
+		case f.Name == "chrome":
+			values = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				running, _ := browser.Running()
+				return strings.Fields("auto " + running), cobra.ShellCompDirectiveNoFileComp
+			}
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, values) // it fails for unknown flags
+	})
+}
+
+func completeDirectories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // isHarmlessWord reports whether a shell takes a word as it is. Pages choose URIs and names of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,25 +21,26 @@ import (
 
 func inspectCommand() *cobra.Command {
 	var h hubFlags
-	var noOpen bool
+	var noOpen, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "inspect",
 		Short: "Open the inspector in a browser",
-		Long: "Opens the inspector of the pagewire serve that runs: pages, resources with their values, agents and\n" +
-			"messages. The browser opens a file that only you can read. The file has a ticket that works once, within a\n" +
-			"minute, and is removed after use. Where no browser can be started, its path is printed.",
+		Long: "Opens the inspector of the running pagewire serve: pages, resources with their\n" +
+			"values, agents and messages. If no browser starts, it prints the path of a file\n" +
+			"to open within a minute. Only you can read that file; it works once.",
 		Example: "  pagewire inspect",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return inspect(cmd, h, !noOpen)
+			return inspect(cmd, h, !noOpen, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&noOpen, "no-open", false, "start no browser, print the file's path")
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the file's path, and start no browser")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the path as JSON")
 	h.add(cmd)
 	return cmd
 }
 
-func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
+func inspect(cmd *cobra.Command, h hubFlags, start, asJSON bool) error {
 	is, err := serve.Ask(cmd.Context(), h.addr, versionName())
 	if err != nil {
 		return cli.Hint(err, "pagewire doctor says what is there")
@@ -80,7 +82,11 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 		if why != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(),
 				"pagewire: open this file in a browser within a minute:")
-			fmt.Fprintln(cmd.OutOrStdout(), page)
+			text := page + "\n"
+			if asJSON {
+				text = cli.JSON(page)
+			}
+			_, _ = io.WriteString(cmd.OutOrStdout(), text)
 		}
 		err = <-opened
 	}

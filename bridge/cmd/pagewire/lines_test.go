@@ -208,7 +208,9 @@ func (d *desk) serve(args []string) {
 // usual returns the options of an agent's serve without flags.
 func (d *desk) usual() (o serve.Options) {
 	f := new(serveFlags)
-	testkit.OK(d.t, checkServe(serveInto(f), f))
+	cmd := serveInto(f)
+	f.config = "none"
+	testkit.OK(d.t, checkServe(cmd, f))
 	return f.Options
 }
 

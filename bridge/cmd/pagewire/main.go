@@ -7,8 +7,10 @@
 //   - An error is one line. A second line says what to do, if a remedy is known.
 //   - Exit status 0: success. 1: failure. 2: a mistake in the command line. A program's hook (changes --hook) always
 //     ends with 0.
-//   - Each help text ends in an example that works unchanged.
-//   - Only --force overwrites a file. There is no configuration file.
+//   - Each help text ends in an example that works unchanged, and fits 80 columns.
+//   - Lines fit the terminal, unless --wide is given. A pipe gets all of each line, and no color.
+//   - Only --force overwrites a file. pagewire.toml has defaults for the flags of serve (configfile.go).
+//   - Errors of Go's libraries are said in plain words (plain.go).
 //   - Texts of pages and of programs at a port are data: a terminal shows their control characters without effect.
 package main
 
@@ -62,7 +64,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(stderr, "pagewire:", err)
+	fmt.Fprintln(stderr, "pagewire:", plain(err.Error()))
 	if isHook(args) {
 		return exitDone
 	}
@@ -80,9 +82,10 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pagewire",
-		Short: "Live page state for AI agents",
-		Long: "Pagewire lets AI agents see the web pages that you have open, and tells them when a page changes.\n" +
-			"Begin with pagewire setup: it connects your agent programs and your browser.",
+		Short: "Connect live web pages to AI agents",
+		Long: "Pagewire lets AI agents see the web pages that you have open, and tells them\n" +
+			"when a page changes. Begin with pagewire setup: it connects your agent programs\n" +
+			"and your browser.",
 		Example:       "  pagewire setup\n  pagewire ls",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -91,7 +94,7 @@ func commands() *cobra.Command {
 	showVersion := root.Flags().BoolP("version", "v", false, "print version, commit and toolchain")
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if *showVersion {
-			return writeVersion(cmd.OutOrStdout(), false)
+			return writeVersion(cmd, false)
 		}
 		return cmd.Help()
 	}
@@ -110,9 +113,20 @@ func commands() *cobra.Command {
 	root.SetCompletionCommandGroupID(otherGroup)
 	root.AddCommand(nativeHostCommand(), daemonCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{cmd, err}
+		return usageError{cmd, flagError(err)}
 	})
+	color := "auto"
+	root.PersistentFlags().Var(choice{&color, []string{"auto", "always", "never"}}, "color",
+		"`when` to color the output: auto, always or never; NO_COLOR turns auto off")
+	walkCommands(root, completeFlags)
 	return root
+}
+
+func walkCommands(c *cobra.Command, do func(*cobra.Command)) {
+	do(c)
+	for _, below := range c.Commands() {
+		walkCommands(below, do)
+	}
 }
 
 // otherGroup is the title of the last group, to which cobra adds its completion.
@@ -158,22 +172,22 @@ func helpCommand() *cobra.Command {
 }
 
 func versionCommand() *cobra.Command {
-	var asJSON bool
+	var to results
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print version, commit and toolchain",
 		Example: "  pagewire version",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return writeVersion(cmd.OutOrStdout(), asJSON)
+			return writeVersion(cmd, to.json)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	to.add(cmd, "a JSON object")
 	return cmd
 }
 
-// writeVersion writes the versions that a report of a fault needs.
-func writeVersion(w io.Writer, asJSON bool) error {
+// writeVersion writes the versions that a bug report needs.
+func writeVersion(cmd *cobra.Command, asJSON bool) error {
 	is := struct {
 		Version   string `json:"version"`
 		Commit    string `json:"commit"`
@@ -192,10 +206,9 @@ func writeVersion(w io.Writer, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		_, err := io.WriteString(w, cli.IndentedJSON(is))
-		return err
+		return printJSON(cmd, is)
 	}
-	_, err := fmt.Fprintf(w, "pagewire %s\ncommit    %s\ntoolchain %s\ncore      %s\n", is.Version,
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "pagewire %s\ncommit    %s\ntoolchain %s\ncore      %s\n", is.Version,
 		is.Commit,
 		is.Toolchain, is.Core)
 	return err

@@ -20,11 +20,9 @@ const nodeProgram = "pagewire-node"
 func nodeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "node",
-		Short: "Serve a service's open pages to its own agents, on several machines",
-		Long: "Runs " + nodeProgram +
-			", the program beside this one. A node is one process of a fleet: the\n" +
-			"pages of a service connect to it, and so do the agents of the service, over HTTP. All arguments are\n" +
-			"passed on to it.",
+		Short: "Run a node, which serves many users' pages to agents over HTTP",
+		Long: "Runs " + nodeProgram + ", the program beside this one, with all arguments. A service's\n" +
+			"pages and agents connect to it. Several nodes make a fleet.",
 		Example:            "  pagewire node --help",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,14 +21,13 @@ import (
 func pickCommand() *cobra.Command {
 	var h hubFlags
 	var file string
-	var yes bool
+	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pick NAME",
-		Short: "Pick a part of a page, for --parts of serve",
-		Long: "Lets you click on a part of a page in the browser of a pagewire serve that runs. The browser marks what\n" +
-			"is below the pointer, and the page sees nothing of it. Then it shows the rule by which the part is found,\n" +
-			"and exactly what agents will read. If you say yes, it adds the rule to a file under the name, and agents\n" +
-			"that run with this file have the part at once. The page must be shown already (--shown of serve).",
+		Short: "Pick a part of a page, for serve --parts",
+		Long: "Click on a part of a page in the browser of a running pagewire serve. You see\n" +
+			"the rule that finds it, and what agents will read. If you confirm, the rule goes\n" +
+			"into the file. The page must be shown (serve --shown), and notices nothing.",
 		Example: "  pagewire pick jobs --parts parts.json",
 		Args:    arguments("NAME", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +56,13 @@ func pickCommand() *cobra.Command {
 				"pagewire: %s of %s is found by %s\npagewire: agents will read these %d bytes:\n",
 				name,
 				picked.Origin, cli.CompactJSON(picked.Rule), len(picked.Text))
-			fmt.Fprintln(cli.Visible(cmd.OutOrStdout()), strings.TrimSuffix(picked.Text, "\n"))
+			if asJSON {
+				if err := printJSON(cmd, picked); err != nil {
+					return err
+				}
+			} else {
+				fmt.Fprintln(cli.Visible(cmd.OutOrStdout()), strings.TrimSuffix(picked.Text, "\n"))
+			}
 			if !yes {
 				fmt.Fprintf(out, "pagewire: add it to %s? [y/N] ", file)
 				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
@@ -83,6 +88,7 @@ func pickCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "parts", "parts.json", "add the part to this `file`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print origin, rule and text as a JSON object")
 	cmd.Flags().BoolVar(&yes, "yes", false, "add it without asking")
 	h.add(cmd)
 	return cmd

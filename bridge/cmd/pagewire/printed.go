@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aymanbagabas/go-udiff"
+	"github.com/mattn/go-runewidth"
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
@@ -47,10 +48,12 @@ func difference(before, after string) string {
 }
 
 const (
-	dim, red, green, cyan, plainly = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
+	dim, red, green, cyan = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m"
+	bold, plainly         = "\x1b[1m", "\x1b[0m"
 )
 
-func printChange(to io.Writer, c change, color bool) error {
+// printChange prints for a person, in lines of at most width columns; 0 means any.
+func printChange(to io.Writer, c change, color bool, width int) error {
 	paint := func(code, text string) string {
 		if !color {
 			return text
@@ -58,22 +61,24 @@ func printChange(to io.Writer, c change, color bool) error {
 		return code + text + plainly
 	}
 	var b strings.Builder
-	b.WriteString(paint(dim, c.Time.Format("15:04:05.000")))
-	switch c.Event {
-	case "error":
-		fmt.Fprintf(&b, "  %s  %s\n", cli.Plain(c.URI), paint(red, cli.Plain(c.Error)))
-	case "read":
-		fmt.Fprintf(&b, "  %s  %s bytes\n", cli.Plain(c.URI), grouped(c.Size))
-	default:
-		fmt.Fprintf(&b, "  %s  +%s  %s bytes (%+d)  %.1f/s\n", cli.Plain(c.URI), age(c.Age),
-			grouped(c.Size), c.grown,
-			c.Rate)
-		if c.skipped {
-			b.WriteString(paint(dim, "  longer than 256 KiB: the difference is left out") + "\n")
-		}
+	const clock = "15:04:05.000"
+	uri, said := cli.Plain(c.URI), grouped(c.Size)+" bytes"
+	if c.Event == "updated" {
+		said = fmt.Sprintf("+%s  %s (%+d)  %.1f/s", age(c.Age), said, c.grown, c.Rate)
+	}
+	if width > 0 {
+		room := width - len(clock+"    ") - runewidth.StringWidth(said)
+		uri = cut(uri, max(room, width/4))
+	}
+	if c.Event == "error" {
+		said = paint(red, cli.Plain(c.Error))
+	}
+	fmt.Fprintf(&b, "%s  %s  %s\n", paint(dim, c.Time.Format(clock)), uri, said)
+	if c.skipped {
+		b.WriteString(paint(dim, "  longer than 256 KiB: the difference is left out") + "\n")
 	}
 	for line := range strings.Lines(c.Diff) {
-		line = cli.Plain(strings.TrimSuffix(line, "\n"))
+		line = cut(cli.Plain(strings.TrimSuffix(line, "\n")), max(0, width-len("  ")))
 		switch {
 		case strings.HasPrefix(line, "+"):
 			line = paint(green, line)
@@ -99,7 +104,7 @@ func age(ms int64) string {
 	return d.Round(time.Second).String()
 }
 
-func printJSON(to io.Writer, c change, _ bool) error {
+func printChangeJSON(to io.Writer, c change, _ bool, _ int) error {
 	_, err := io.WriteString(cli.Visible(to), cli.JSON(c))
 	return err
 }

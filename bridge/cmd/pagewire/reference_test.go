@@ -1,57 +1,77 @@
 package main
 
 import (
-	"bytes"
+	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-var fence = regexp.MustCompile("(?ms)^```\n(.*?)^```$")
+// reference is the page of the manual. It has the commands from its first group on; make generate writes that.
+const reference = "../../../demo/docs/cli.md"
 
-// The manual's reference is cobra's Markdown for the commands, after first lines of its own. make generate writes it.
 func TestReference(t *testing.T) {
-	const file = "../../../demo/docs/cli.md"
-	root := commands()
-	is, err := os.ReadFile(file)
+	is, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, _, _ := strings.Cut(string(is), "## "+root.Name()+"\n")
-	var out bytes.Buffer
-	if err := writeReference(&out, root); err != nil {
-		t.Fatal(err)
-	}
-	text := fence.ReplaceAllString(out.String(), "```text\n$1```")
-	text = strings.ReplaceAll(text, "### Examples\n\n```text", "```sh no-run=\"an example out of --help\"")
-	want := head + strings.TrimRight(text, "\n") + "\n"
-	if *script.Update {
-		err = os.WriteFile(file, []byte(want), 0o644)
-	}
-	if err != nil || !*script.Update && string(is) != want {
-		t.Errorf("%s is not what the commands say (%v): run make generate", file, err)
-	}
-}
-
-func writeReference(out *bytes.Buffer, c *cobra.Command) error {
-	c.DisableAutoGenTag = true
-	c.Flags().SortFlags = false
-	link := func(file string) string { return "#" + strings.ReplaceAll(strings.TrimSuffix(file, ".md"), "_", "-") }
-	if err := doc.GenMarkdownCustom(c, out, link); err != nil {
-		return err
-	}
-	for _, below := range c.Commands() {
-		if below.IsAvailableCommand() {
-			if err := writeReference(out, below); err != nil {
-				return err
+	head, _, _ := strings.Cut(string(is), "## "+groups[0].title+"\n")
+	var out strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&out, "## %s\n\n", g.title)
+		for _, c := range commands().Commands() {
+			if c.GroupID == g.title && c.Name() != "completion" { // cobra's
+				writeReference(&out, c)
 			}
 		}
 	}
-	return nil
+	want := head + strings.TrimRight(out.String(), "\n") + "\n"
+	if *script.Update {
+		err = os.WriteFile(reference, []byte(want), 0o644)
+	}
+	if err != nil || !*script.Update && string(is) != want {
+		t.Errorf("%s is not what the commands say (%v): run make generate", reference, err)
+	}
+	if n := len(strings.Fields(want)); n > 2000 {
+		t.Errorf("%s has %d words, and may have 2,000", reference, n)
+	}
+}
+
+// writeReference writes what help says of a command, in fewer words: the flags of many commands are described once, in
+// the page's head.
+func writeReference(out *strings.Builder, c *cobra.Command) {
+	about := c.Long
+	if about == "" {
+		about = c.Short + "."
+	}
+	fmt.Fprintf(out, "### %s\n\n%s\n\n", c.CommandPath(), strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`).Replace(about))
+	if !c.HasSubCommands() || c.Flags().HasFlags() {
+		fmt.Fprintf(out, "```text\n%s", strings.TrimSuffix(c.UseLine(), " [flags]"))
+		own := pflag.NewFlagSet("", pflag.ContinueOnError)
+		own.SortFlags = false
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && !f.Hidden && !isCommon(c, f) {
+				own.AddFlag(f)
+			}
+		})
+		fmt.Fprintf(out, "\n%s```\n\n", own.FlagUsages())
+	}
+	example := strings.ReplaceAll(c.Example[2:], "\n  ", "\n")
+	if !c.HasSubCommands() && example != c.CommandPath() {
+		fmt.Fprintf(out, "```sh no-run=\"example\"\n%s\n```\n\n", example)
+	}
+	for _, below := range c.Commands() {
+		writeReference(out, below)
+	}
+}
+
+// isCommon reports whether the page's head describes a flag.
+func isCommon(c *cobra.Command, f *pflag.Flag) bool {
+	return f.Name == "color" || f.Name == "json" || f.Name == "output" || f.Name == "wide" || f.Name == "hub" && c.Name() != "serve" ||
+		f.Name == "force" && c.Flags().Lookup("output") != nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +33,7 @@ type serveFlags struct {
 	node             uplink.Options
 	command, file    string // the sources of the node's tickets
 	parts            string // the file
+	config           string
 }
 
 // serveInto returns the command serve. Its flags set o.
@@ -39,18 +41,15 @@ func serveInto(o *serveFlags) *cobra.Command {
 	var level, format string
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the pages that are open to an agent",
-		Long: "Serves the resources and tools of open pages over MCP. The agent that started this process uses its\n" +
-			"standard input and output. It is a pipe to one process of this user that has the pages, the daemon, which\n" +
-			"it starts where none runs, and which ends with the last agent. With --http any number of agents connect\n" +
-			"over HTTP, and this process is the daemon. pagewire inspect shows what there is.\n\n" +
-			"Agents on HTTP send the token, on this machine too (pagewire config CLIENT --http writes it).\n" +
-			"Pages come from a browser (--chrome, --launch), or connect by themselves if their script tag has\n" +
-			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch\n" +
-			"share it. It ends with the last of them, or with the daemon; its logins and drafts are\n" +
-			"lost then.\n\n" +
-			"--allow-origin, --deny-origin, --only, --shown, --parts, --reminders, --debugging-tools,\n" +
-			"--no-page-tools, --no-subscriptions and --front are this agent's alone.",
+		Short: "Connect an agent to open pages",
+		Long: "An agent program starts this, and speaks MCP with it on standard input and\n" +
+			"output. The daemon, one process of yours, has the pages. It ends with the last\n" +
+			"agent. With --http this process is the daemon, and agents connect over HTTP with\n" +
+			"a token (pagewire config AGENT --http).\n\n" +
+			"Pages come from the browser extension, from a browser (--chrome, --launch), or\n" +
+			"by themselves (a script tag with data-gateway). All agents with --launch share\n" +
+			"one browser; its logins and drafts are lost when the last of them leaves.\n\n" +
+			"pagewire.toml sets defaults for these flags.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,8 +72,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && cli.IsTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(),
-					"pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
-						"agent's configuration: pagewire config\n")
+					"pagewire: waiting for an agent on this terminal; agent programs start this "+
+						"(pagewire setup). Ctrl+D ends it\n")
 			}
 			if f, ok := o.In.(*os.File); ok {
 				o.In = pollable(f, os.Stdout, os.Stderr)
@@ -96,109 +95,63 @@ func serveInto(o *serveFlags) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
+	list := func(to *[]string, name, about string) { f.StringArrayVar(to, name, nil, about+"; repeatable") }
+	text := func(to *string, name, about string) { f.StringVar(to, name, "", about) }
+	flag := func(to *bool, name, about string) { f.BoolVar(to, name, false, about) }
 	f.BoolVar(&o.Stdio, "stdio", true,
-		"serve one agent on standard input and output, and end with it; off by "+
-			"default where --http or --node is given")
-	f.StringVar(&o.Flags.Chrome, "chrome", "",
-		"attach to a running browser: its DevTools `URL`, or auto")
-	f.BoolVar(&o.launch, "launch", false, "launch a browser, with a profile of its own")
-	f.BoolVar(&o.headless, "headless", false, "launch it without a window")
-	f.StringArrayVar(&o.browser.Open, "open", nil,
-		"open this `URL` in the launched browser; may be repeated")
-	f.StringVar(&o.browser.DebugPort, "debug-port", "",
-		"let every process of this machine control the launched browser at "+
-			"this TCP `port`; 0 picks one")
-	f.BoolVar(&o.Flags.Inject, "inject", false,
-		"add the page layer to pages of that browser that lack it")
-	f.StringVar(&o.Flags.Name, "name", "",
-		"call the profile of that browser by this `name`, in lists and in --only")
-	f.StringArrayVar(&o.Flags.AllowOrigins, "allow-origin", nil,
-		"show this agent pages of this machine and of this "+
-			"`origin` (https://*.example.com for all subdomains), which may connect by themselves, and whose scripts may "+
-			"use /mcp, with the token; may be repeated")
-	f.StringArrayVar(&o.Flags.DenyOrigins, "deny-origin", nil,
-		"hide pages of this `origin` from this agent; may be "+
-			"repeated")
-	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil,
-		"show this agent pages of this `origin` alone, or with "+
-			"profile=NAME of this profile; may be repeated")
-	f.StringArrayVar(&o.Flags.Shown, "shown", nil,
-		"show this agent also what pages of this `origin` show, line by "+
-			"line, without their help, in browsers of --chrome and --launch; with --launch the origins of --open are "+
-			"shown there anyway, and with --node those of --node-origin go there, too; may be repeated")
-	f.StringVar(&o.parts, "parts", "",
-		"offer this agent also parts of what these pages show, by the rules "+
-			"in this `file`: the text of an element, the rows of a table, the values of a form")
+		"serve an agent on standard input and output (not with --http or --node)")
+	text(&o.Flags.Chrome, "chrome", "attach to a running browser: auto, or its DevTools `URL`")
+	flag(&o.launch, "launch", "start a browser with its own profile")
+	flag(&o.headless, "headless", "start it without a window")
+	list(&o.browser.Open, "open", "open this `address` there")
+	text(&o.browser.DebugPort, "debug-port",
+		"let any local process control it at this `port`")
+	flag(&o.Flags.Inject, "inject", "add Pagewire to pages that lack it")
+	text(&o.Flags.Name, "name", "`name` of its profile, in lists and for --only")
+	list(&o.Flags.AllowOrigins, "allow-origin", "also show pages of this `origin`, such as "+
+		"https://*.example.com; they may connect, and use /mcp")
+	list(&o.Flags.DenyOrigins, "deny-origin", "hide pages of this `origin`")
+	list(&o.Flags.OnlyOrigins, "only", "show only pages of this `origin`, or profile=NAME")
+	list(&o.Flags.Shown, "shown", "show agent and node the text of all pages of this `origin` "+
+		"in the browser of --chrome or --launch")
+	text(&o.parts, "parts", "offer parts of them, by rules in this `file` (pagewire pick)")
 	f.StringVar(&o.Hub, "hub", serve.DefaultHub,
-		"`address` on this machine where pages find the daemon; processes "+
-			"with different addresses share nothing")
-	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
-		"`what` results of tools say about changes since the agent looked: off, names, inline")
-	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false,
-		"show this agent also the tools that pages have for "+
-			"their developers")
-	f.BoolVar(&o.Flags.NoPageTools, "no-page-tools", false,
-		"let this agent look and never act: no tool of a page exists for it")
-	f.BoolVar(&o.Flags.NoSubscriptions, "no-subscriptions", false,
-		"offer this agent no subscriptions to resources: it gets method not found")
-	f.BoolVar(&o.Flags.Front, "front", false,
-		"show this agent which tab is in front, at pagewire://front")
-	httpFlags(cmd, o)
-	nodeFlags(cmd, o)
-	f.StringVar(&o.TokenFile, "token-file", "",
-		"`file` of the token for agents on HTTP (default in the user's "+
-			"configuration directory)")
-	f.StringVar(&level, "log-level", "",
-		"log to standard error from this `level` on: debug, info, warn, error "+
-			"(default warn, or info with --http); with debug the daemon's log has as much")
-	f.StringVar(&format, "log-format", "text", "log as text or json")
-	f.BoolVar(&o.AnyScheme, "any-scheme", false,
-		"admit URIs at no web origin, for conformance suites")
+		"local `address` where pages find the daemon")
+	o.Flags.Reminders = string(gateway.RemindersInline)
+	f.Var(choice{&o.Flags.Reminders, []string{"off", "names", "inline"}}, "reminders",
+		"`how` tool results say what changed: off, names or inline")
+	flag(&o.Flags.DebuggingTools, "debugging-tools", "offer pages' tools for developers")
+	flag(&o.Flags.NoPageTools, "no-page-tools", "hide pages' tools: the agent looks and never acts")
+	flag(&o.Flags.NoSubscriptions, "no-subscriptions", "offer no resource subscriptions")
+	flag(&o.Flags.Front, "front", "show the front tab, at pagewire://front")
+	text(&o.HTTP, "http", "serve agents at this `address`, over Streamable HTTP at /mcp")
+	list(&o.AllowHosts, "allow-host", "accept requests to this host `name`")
+	text(&o.TLSCert, "tls-cert", "certificate `file` for --http, in PEM")
+	text(&o.TLSKey, "tls-key", "its key `file`")
+	flag(&o.InsecureHTTP, "insecure-http",
+		"allow --http without TLS for other machines: anyone between can read it")
+	flag(&o.NoToken, "no-token", "admit local programs of yours without token (Linux)")
+	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions,
+		"`sessions` per HTTP agent")
+	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens,
+		"`listens` per HTTP agent")
+	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests,
+		"unanswered `requests` per HTTP agent")
+	text(&o.node.URL, "node", "also send pages to your pagewire-node at this `URL`")
+	list(&o.node.Origins, "node-origin", "send it pages of this `origin`")
+	text(&o.command, "node-ticket-command",
+		"`command` that prints a ticket for the origin after it")
+	text(&o.file, "node-ticket-file", "private `file` of tickets, one per line")
+	flag(&o.node.Tools, "node-tools", "let its agents call pages' tools")
+	text(&o.TokenFile, "token-file", "token `file` for HTTP agents")
+	f.Var(choice{&level, []string{"debug", "info", "warn", "error"}}, "log-level", "log this "+
+		"`level` and above: debug (the daemon too), info, warn or error")
+	format = "text"
+	f.Var(choice{&format, []string{"text", "json"}}, "log-format", "log `format`: text or json")
+	f.StringVar(&o.config, "config", "auto", "read defaults from this `file`, or none")
+	flag(&o.AnyScheme, "any-scheme", "admit URIs at no web origin, for conformance suites")
 	_ = f.MarkHidden("any-scheme") // it fails for unknown flags
 	return cmd
-}
-
-// httpFlags adds the flags about the ports.
-func httpFlags(cmd *cobra.Command, o *serveFlags) {
-	f := cmd.Flags()
-	f.StringVar(&o.HTTP, "http", "",
-		"serve agents on this `address` too, over Streamable HTTP at /mcp")
-	f.StringArrayVar(&o.AllowHosts, "allow-host", nil,
-		"answer requests that call this machine by this `name` too; "+
-			"may be repeated")
-	f.StringVar(&o.TLSCert, "tls-cert", "",
-		"`file` of the certificate for --http, in PEM; it is read again when it "+
-			"changes")
-	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
-	f.BoolVar(&o.InsecureHTTP, "insecure-http", false,
-		"let --http be reached from other machines without TLS: "+
-			"anybody on the network path can read everything")
-	f.BoolVar(&o.NoToken, "no-token", false,
-		"admit your own programs on this machine without the token (Linux "+
-			"only: elsewhere the kernel does not name their user)")
-	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions,
-		"`number` of sessions that one agent on HTTP may have")
-	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens,
-		"`number` of listens that it may have")
-	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests,
-		"`number` of unanswered requests that it may have")
-}
-
-// nodeFlags adds the flags about the user's own node.
-func nodeFlags(cmd *cobra.Command, o *serveFlags) {
-	f := cmd.Flags()
-	f.StringVar(&o.node.URL, "node", "",
-		"send pages to your own pagewire-node too, at this `URL` (wss://...)")
-	f.StringArrayVar(&o.node.Origins, "node-origin", nil,
-		"send it pages of this `origin`, and no others "+
-			"(https://*.example.com for all subdomains); may be repeated")
-	f.StringVar(&o.command, "node-ticket-command", "",
-		"`command` that prints a ticket; its last argument is the "+
-			"page's origin")
-	f.StringVar(&o.file, "node-ticket-file", "",
-		"`file` of tickets, one a line; only you may be able to read it")
-	f.BoolVar(&o.node.Tools, "node-tools", false,
-		"let the node's agents call the tools of these pages")
 }
 
 // checkNode finds contradictions between the flags about the node, and sets o.Node.
@@ -223,25 +176,54 @@ func checkNode(said func(flag string) bool, o *serveFlags) error {
 	return checkOrigins("node-origin", o.node.Origins)
 }
 
-// checkServe finds contradictions between the flags, and sets the options that depend on several
-// flags.
-func checkServe(cmd *cobra.Command, o *serveFlags) error {
-	said := cmd.Flags().Changed
-	if (said("http") || said("node")) && !said("stdio") {
-		o.Stdio = false
-	}
-	for _, of := range []struct {
-		there             bool
-		flags, about, add string
-	}{
+// owned are flags that have an effect only with another flag.
+func (o *serveFlags) owned(said func(flag string) bool) []ownedFlags {
+	return []ownedFlags{
 		{o.launch, "headless open debug-port", "the browser that --launch starts", "--launch"},
 		{said("node"), "node-origin node-ticket-command node-ticket-file node-tools", "a node",
 			"--node"},
 		{o.HTTP != "" || !o.Stdio || said("http"),
 			"token-file no-token allow-host max-sessions max-listens max-requests",
 			"agents on HTTP", "--http"},
-		{o.HTTP != "", "tls-cert insecure-http", "the address of --http", "--http"},
-	} {
+		{o.HTTP != "", "tls-cert tls-key insecure-http", "the address of --http", "--http"},
+		{o.launch || o.Flags.Chrome != "", "inject name", "a browser", "--launch or --chrome auto"},
+		{len(o.Flags.Shown)+len(o.browser.Open) > 0, "parts", "pages that are shown",
+			"--shown ORIGIN"},
+	}
+}
+
+type ownedFlags struct {
+	there             bool
+	flags, about, add string
+}
+
+// checkServe adds what the configuration file sets, finds contradictions between the flags, and sets
+// the options that depend on several flags.
+func checkServe(cmd *cobra.Command, o *serveFlags) error {
+	says, err := o.addConfig(cmd)
+	if err == nil {
+		err = checkFlags(cmd.Flags().Changed, o)
+	}
+	if err != nil && says != "" {
+		err = fmt.Errorf("%w%s", err, says)
+	}
+	return err
+}
+
+func (o *serveFlags) owner(said func(flag string) bool, key string) *ownedFlags {
+	for _, of := range o.owned(said) {
+		if slices.Contains(strings.Fields(of.flags), key) {
+			return &of
+		}
+	}
+	return nil
+}
+
+func checkFlags(said func(flag string) bool, o *serveFlags) error {
+	if (said("http") || said("node")) && !said("stdio") {
+		o.Stdio = false
+	}
+	for _, of := range o.owned(said) {
 		for name := range strings.FieldsSeq(of.flags) {
 			if said(name) && !of.there {
 				return fmt.Errorf("--%s is about %s: add %s", name, of.about, of.add)
@@ -262,9 +244,6 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 			"--debugging-tools and --no-page-tools contradict each other: choose one")
 	}
 	if said("parts") {
-		if len(o.Flags.Shown)+len(o.browser.Open) == 0 {
-			return errors.New("--parts is about pages that are shown: add --shown ORIGIN")
-		}
 		rules, err := parts.Read(o.parts)
 		if err != nil {
 			return fmt.Errorf("--parts: %w", err)
@@ -278,11 +257,6 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 		o.browser.Window, o.browser.Inject = !o.headless, o.Flags.Inject
 		o.Launch = &o.browser
 		o.Flags.Inject = false
-	}
-	switch gateway.Reminders(o.Flags.Reminders) {
-	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
-	default:
-		return fmt.Errorf("--reminders %q: want off, names or inline", o.Flags.Reminders)
 	}
 	if err := checkHTTP(o); err != nil {
 		return err
@@ -315,15 +289,8 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	if o.Flags.Chrome != "" && o.launch {
 		return errors.New("--chrome and --launch are two browsers: choose one")
 	}
-	if o.Flags.Name != "" && !o.launch && o.Flags.Chrome == "" {
-		return errors.New(
-			"--name needs a browser: add --launch or --chrome auto; the extension's options have its name")
-	}
 	if err := checkProfile("name", o.Flags.Name); said("name") && err != nil {
 		return err
-	}
-	if o.Flags.Inject && !o.launch && o.Flags.Chrome == "" {
-		return errors.New("--inject needs a browser: add --launch or --chrome auto")
 	}
 	if said("debug-port") {
 		port, err := strconv.ParseUint(o.browser.DebugPort, 10, 16)

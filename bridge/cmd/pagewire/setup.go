@@ -31,13 +31,13 @@ type wizard struct {
 func setupCommand() *cobra.Command {
 	var w wizard
 	cmd := &cobra.Command{
-		Use:   "setup [CLIENT...] [-- FLAG...]",
+		Use:   "setup [AGENT...] [-- FLAG...]",
 		Short: "Connect the agent programs and browsers of this computer",
-		Long: "Finds agent programs and browsers on this computer, asks which to set up, and writes what pagewire config\n" +
-			"--live and pagewire extension install write. It replaces nothing that you have written yourself. Then it\n" +
-			"waits until an agent is connected and sees a page, and opens a demo page if there is none. Without a\n" +
-			"terminal it needs --yes, and waits only with --timeout. Flags after -- are for pagewire serve. Clients:\n" +
-			oneOf(clientNames(anyClient)) + ".",
+		Long: "Finds agent programs and browsers on this computer, asks which to set up, and\n" +
+			"writes what pagewire config --live and pagewire extension install write. It\n" +
+			"replaces nothing of yours. Then it waits until an agent sees a page, and opens a\n" +
+			"demo page if there is none. Without a terminal it needs --yes, and waits only\n" +
+			"with --timeout. Flags after -- go to pagewire serve. See pagewire config.",
 		Example:   "  pagewire setup\n  pagewire setup codex --yes",
 		ValidArgs: clientNames(anyClient),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ func setupCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&w.yes, "yes", "y", false, "ask nothing, and do what it proposes")
 	cmd.Flags().BoolVar(&w.noLive, "no-live", false,
-		"write no hooks and no plugin: models are not told when a page changes")
+		"write no hooks and no plugin")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 2*time.Minute,
 		"fail if no agent sees a page after this `time`; 0 does not wait")
 	return cmd
@@ -222,7 +222,7 @@ func (w *wizard) ask(question string) bool {
 }
 
 func (w *wizard) say(sentence string) {
-	fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", cli.Plain(sentence))
+	fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", cli.Plain(plain(sentence)))
 }
 
 // list lists names in a sentence.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -65,10 +66,10 @@ func TestCompletionOfNames(t *testing.T) {
 
 // What a page chooses is not run by bash when a person presses the tab key, nor when the next word is completed.
 func TestCompletionRunsNothingOfAPage(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("bash is not installed")
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no bash")
 	}
+	bash := testkit.Must(exec.LookPath("bash"))(t)
 	r := start(t, "", "one")
 	for _, uri := range hostileNames {
 		r.page.Offer(uri, "x")
@@ -90,5 +91,41 @@ func TestCompletionRunsNothingOfAPage(t *testing.T) {
 	both := image + "\n" + cart + "\n"
 	if string(out) != both+both || err != nil {
 		t.Errorf("bash completes to %q, %v", out, err)
+	}
+}
+
+// Values of flags are completed, too: words that a flag takes, and what is live. An argument too many asks no daemon.
+func TestCompletionOfFlags(t *testing.T) {
+	r := start(t, "", "one")
+	r.g.NameProfile("", "Work")
+	for line, want := range map[string]string{
+		"serve --reminders ":  "off names inline",
+		"serve --log-level ":  "debug info warn error",
+		"serve --log-format ": "text json",
+		"ls --color ":         "auto always never",
+		"changes --hook ":     "claude-code codex gemini-cli copilot qwen-code",
+		"changes --hub " + r.addr + " --uri https://s":    image + " " + cart,
+		"changes --hub " + r.addr + " --inline ":          "https://shop.example",
+		"serve --hub " + r.addr + " --shown h":            "https://shop.example",
+		"serve --hub " + r.addr + " --only ":              "https://shop.example profile=Work",
+		"serve --chrome a":                                "auto",
+		"serve --http ":                                   "",
+		"config qwen":                                     "qwen-code",
+		"setup wind":                                      "windsurf",
+		"read --hub " + r.addr + " " + cart + " https://": "",
+	} {
+		words := append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)
+		status, out, _ := run(words...)
+		found, ok := strings.CutSuffix(out, ":4\n") // no files
+		got := strings.Fields(found)
+		if slices.Sort(got); status != exitDone || !ok || !slices.Equal(got, slices.Sorted(slices.Values(strings.Fields(want)))) {
+			t.Errorf("%q: status %d, completed to %q, want %q", line, status, out, want)
+		}
+	}
+	for line, directive := range map[string]string{"serve --parts ": ":0\n", "ls --output ": ":0\n",
+		"assets write ": ":16\n", "extension install --user-data-dir ": ":16\n"} {
+		if _, out, _ := run(append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)...); out != directive {
+			t.Errorf("%q: completed to %q, want files by %q", line, out, directive)
+		}
 	}
 }

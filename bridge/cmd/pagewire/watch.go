@@ -24,12 +24,10 @@ func watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch URI...",
 		Short: "Show changes of resources as they happen",
-		Long: "Subscribes to resources and prints each change: the time, the time since the last change, the new size,\n" +
-			"updates per second, and the difference in the text. It waits for pages that are not open yet, and\n" +
-			"continues when the daemon is restarted. Ctrl+C ends it.\n\n" +
-			"--changes --all --lines is for programs that wake an agent. Each line names the changed resources that the\n" +
-			"agent that started this process has not seen. Nothing else is printed. It waits for pagewire serve, and\n" +
-			"ends with the program that started it.",
+		Long: "Prints each change: the time, the time since the last one, the new size, updates\n" +
+			"per second, and what changed in the text. It waits for missing pages. Ctrl+C\n" +
+			"ends it. Programs wake an agent with --changes --all --lines, which names the\n" +
+			"resources that the agent that started this process hasn't read since.",
 		Example: "  pagewire watch https://shop.example/state/cart",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.all {
@@ -37,7 +35,7 @@ func watchCommand() *cobra.Command {
 			}
 			return arguments("URI", 1, math.MaxInt)(cmd, args)
 		},
-		ValidArgsFunction: h.complete(math.MaxInt, false),
+		ValidArgsFunction: complete(math.MaxInt, "URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
 				return usageError{cmd, err}
@@ -57,16 +55,14 @@ func watchCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
+	f.BoolVar(&o.wide, "wide", false, "cut no lines")
 	f.IntVar(&o.count, "count", 0, "exit after this `number` of changes")
-	f.BoolVar(&o.changes, "changes", false,
-		"print only changes, not the first contents, and wait for a daemon and "+
-			"resources that do not exist yet")
-	f.BoolVar(&o.all, "all", false,
-		"watch all resources that pages list, also later ones; 1,000 at most. What a page "+
-			"shows (--shown of serve) is watched by its URI alone")
-	f.BoolVar(&o.lines, "lines", false, "print the URIs of changed resources on one short line")
-	f.DurationVar(&o.every, "min-interval", 0, "print changes at most once in this `time`, "+
-		"such as 30s (default with --lines 30s, on a terminal none)")
+	f.BoolVar(&o.changes, "changes", false, "print changes alone, and wait for resources and a daemon")
+	f.BoolVar(&o.all, "all", false, "watch all listed resources, at most 1,000; what a page shows "+
+		"(serve --shown) needs its URI")
+	f.BoolVar(&o.lines, "lines", false, "print only URIs, on one line")
+	f.DurationVar(&o.every, "min-interval", 0, "print at most once in this `time` (default 30s with --lines "+
+		"into a pipe)")
 	h.add(cmd)
 	return cmd
 }

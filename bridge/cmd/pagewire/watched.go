@@ -16,9 +16,9 @@ const (
 )
 
 type watchFlags struct {
-	json, changes, all, lines bool
-	every                     time.Duration
-	count                     int
+	json, changes, all, lines, wide bool
+	every                           time.Duration
+	count                           int
 }
 
 // resourceState is the state of a resource in a session. Each session begins with unsubscribed.

@@ -36,7 +36,7 @@ type watcher struct {
 	ctx       context.Context
 	done      func() // ends ctx
 	cmd       *cobra.Command
-	output    func(io.Writer, change, bool) error
+	output    func(to io.Writer, c change, color bool, width int) error
 	failed    error // the error of a write to the output; it ends the watch
 	updates   updates
 	resources []*resource // in the order of the command line, or of the daemon's lists
@@ -62,7 +62,7 @@ func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags
 		updates: updates{more: make(chan struct{}, 1), times: map[string][]time.Time{}},
 		byURI:   map[string]*resource{}}
 	if o.json {
-		w.output = printJSON
+		w.output = printChangeJSON
 	}
 	for _, uri := range uris {
 		w.add(uri)
@@ -109,7 +109,7 @@ func (w *watcher) run() error {
 		case err != nil && (w.strict() || errors.Is(err, daemon.ErrOther)):
 			return err
 		case err != nil && !w.started:
-			w.printStatus(err.Error() + "; waiting for one")
+			w.printStatus(plain(err.Error()) + "; waiting for one")
 		}
 		if errors.Is(err, daemon.ErrNone) {
 			_ = daemon.Wait(w.ctx, w.hub.addr) // if that fails, only the pause of retry is left
@@ -330,7 +330,7 @@ func (w *watcher) print(c change) {
 	switch to := w.cmd.OutOrStdout(); {
 	case !w.lines:
 		w.printed = true
-		w.wrote(w.output(to, c, cli.IsTerminal(to)))
+		w.wrote(w.output(to, c, isColored(w.cmd), widthOf(w.cmd, w.wide)))
 	case c.Event == "updated":
 		w.batch = append(w.batch, c.URI)
 	}
