@@ -113,6 +113,8 @@ check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js
 	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
 		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
+	@# Releases are for these systems too, and tests do not run there.
+	@for system in darwin windows; do CGO_ENABLED=0 GOOS=$$system go vet ./bridge/... || exit 1; done
 	@# Of the build tags, each of these has tests that make test does not compile.
 	@go vet -tags 'attacks ecosystem engines frameworks fresh hosts look release remote soak' ./e2e/...
 	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
