@@ -32,16 +32,12 @@ func assetsCommand() *cobra.Command {
 		Example: "  pagewire assets list",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			type asset struct {
-				Name      string `json:"name"`
-				Bytes     int    `json:"bytes"`
-				Integrity string `json:"integrity"`
-			}
-			var list []asset
+			var list []map[string]any
 			var rows [][]string
 			err := eachAsset(func(name string, content []byte) error {
-				list = append(list, asset{name, len(content), integrity(content)})
-				rows = append(rows, []string{name, fmt.Sprint(len(content)), integrity(content)})
+				size, hash := len(content), integrity(content)
+				list = append(list, map[string]any{"name": name, "bytes": size, "integrity": hash})
+				rows = append(rows, []string{name, fmt.Sprint(size), hash})
 				return nil
 			})
 			if err != nil {

@@ -54,9 +54,7 @@ func changesCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case asJSON:
-				return printJSON(cmd, struct {
-					Text string `json:"text"`
-				}{text})
+				return printJSON(cmd, map[string]string{"text": text})
 			case text == "":
 				fmt.Fprintln(cmd.ErrOrStderr(),
 					"pagewire: no open page has changed since the agent last looked")

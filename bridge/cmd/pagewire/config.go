@@ -204,10 +204,7 @@ func (c *configuration) run() (err error) {
 		c.say(name + " wants this in " + file + "; --write puts it there")
 		text, err := c.Entry()
 		if err == nil && c.asJSON {
-			err = printJSON(c.cmd, struct {
-				File  string `json:"file"`
-				Entry string `json:"entry"`
-			}{file, string(text)})
+			err = printJSON(c.cmd, map[string]string{"file": file, "entry": string(text)})
 		} else if err == nil {
 			_, err = c.cmd.OutOrStdout().Write(text)
 		}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -99,5 +102,35 @@ func same(t *testing.T, what string, got, want map[string]string) {
 		if _, ok := want[name]; !ok {
 			t.Errorf("%s: there is %s", what, name)
 		}
+	}
+}
+
+// Commands, completion and hooks find the daemon where the configuration file says that serve has it.
+func TestHubOfTheConfigurationFile(t *testing.T) {
+	r := start(t, "", "one")
+	fill(t, os.Getenv("XDG_CONFIG_HOME"), map[string]string{"pagewire/pagewire.toml": fmt.Sprintf("hub = %q\n", r.addr)})
+	if status, out, errs := run("read", cart); status != exitDone || out != "one" {
+		t.Errorf("read: status %d, %q, %s", status, out, errs)
+	}
+	if _, out, _ := run("__completeNoDesc", "read", "https://shop.example/s"); !strings.HasPrefix(out, cart+"\n") {
+		t.Errorf("read is completed to %q", out)
+	}
+	if status, _, errs := run("read", cart, "--hub", testkit.Addr(t)); status != exitFailed {
+		t.Errorf("another hub: status %d, %s", status, errs)
+	}
+	if status, out, errs := run("config", "cursor"); status != exitDone || strings.Contains(out, "--hub") {
+		t.Errorf("config: status %d, %s, %s", status, out, errs)
+	}
+	block, _, _ := strings.Cut(strings.SplitAfter(string(testkit.Must(os.ReadFile(reference))(t)), "```toml\n")[1], "```")
+	fill(t, os.Getenv("XDG_CONFIG_HOME"), map[string]string{"pagewire/pagewire.toml": block})
+	if o, as, status, errs := captured(t, nil); status != exitDone || as != "agent" || o.Launch == nil ||
+		!slices.Equal(o.Launch.Open, []string{"https://app.example"}) || len(o.Flags.DenyOrigins) != 1 {
+		t.Errorf("the manual's file: %s, %+v, %s", as, o, errs)
+	}
+	// Too much is not read, and what cannot be read is an error.
+	fill(t, os.Getenv("XDG_CONFIG_HOME"), map[string]string{"pagewire/pagewire.toml": "#" + strings.Repeat("x", maxConfig)})
+	if status, _, errs := run("ls"); status != exitFailed || !strings.Contains(errs, "pagewire.toml: it is larger than 64 KiB: correct it") ||
+		strings.Count(errs, "\n") != 1 {
+		t.Errorf("a large file: status %d, %s", status, errs)
 	}
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -56,11 +54,9 @@ func readConfig(named string) (c configFile, err error) {
 	case err == nil:
 		err = c.read()
 	}
-	if at := (*fs.PathError)(nil); errors.As(err, &at) {
-		err = at.Err
-	}
 	if err != nil {
-		err = fmt.Errorf("configuration file %s: %w: correct it, or use --config none", c.path, err)
+		cause := strings.ReplaceAll(plain(err.Error()), c.path+": ", "")
+		err = fmt.Errorf("configuration file %s: %s: correct it, or use --config none", c.path, cause)
 	}
 	return c, err
 }
@@ -152,11 +148,12 @@ func configuredHub() (string, error) {
 // checkConfig is the doctor's finding about the file.
 func checkConfig(context.Context, checkup) finding {
 	c, err := readConfig("auto")
-	if err != nil {
+	switch keys := strings.Join(slices.Sorted(maps.Keys(c.set)), ", "); {
+	case err != nil:
 		return fail(err.Error(), "correct the file, or move it away")
-	} else if c.set == nil {
-		return ok("none: " + c.path + " would be read")
+	case keys == "":
+		return ok("nothing is set in " + c.path)
+	default:
+		return ok(c.path + " sets " + keys)
 	}
-	keys := strings.Join(slices.Sorted(maps.Keys(c.set)), ", ")
-	return ok(c.path + " sets " + cmp.Or(keys, "nothing"))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"iter"
 	"math"
 	"net"
 	"net/http"
@@ -130,7 +129,7 @@ func complete(most int, kind string) cobra.CompletionFunc {
 			return nil, files
 		}
 		defer session.Close()
-		for name := range live(ctx, session, kind) {
+		for _, name := range live(ctx, session, kind) {
 			if strings.HasPrefix(name, begun) && isHarmlessWord(name) && !slices.Contains(found, name) {
 				found = append(found, name)
 			}
@@ -139,32 +138,29 @@ func complete(most int, kind string) cobra.CompletionFunc {
 	}
 }
 
-func live(ctx context.Context, s *mcp.ClientSession, kind string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if kind == "tool" {
-			for t, err := range s.Tools(ctx, nil) {
-				if err != nil || !yield(t.Name) {
-					return
-				}
+func live(ctx context.Context, s *mcp.ClientSession, kind string) (names []string) {
+	if kind == "tool" {
+		for t, err := range s.Tools(ctx, nil) {
+			if err == nil {
+				names = append(names, t.Name)
 			}
-			return
 		}
-		for r, err := range s.Resources(ctx, nil) {
-			if err != nil {
-				return
-			}
-			name := r.URI
-			if u, err := url.Parse(name); err == nil && kind != "URI" {
-				name = u.Scheme + "://" + u.Host
-			}
-			// A title ends with the place, as in (tab 1 of Chrome, profile Work, shop.example).
-			_, profile, is := strings.Cut(r.Title, ", profile ")
-			if kind == "only" && is && !yield(gateway.ProfilePrefix+strings.Split(profile, ", ")[0]) ||
-				!yield(name) {
-				return
-			}
+		return names
+	}
+	for r, err := range s.Resources(ctx, nil) {
+		if err != nil {
+			break
+		}
+		names = append(names, r.URI)
+		if u, err := url.Parse(r.URI); err == nil && kind != "URI" {
+			names[len(names)-1] = u.Scheme + "://" + u.Host
+		}
+		// A title ends with the place, as in (tab 1 of Chrome, profile Work, shop.example).
+		if _, profile, is := strings.Cut(r.Title, ", profile "); is && kind == "only" {
+			names = append(names, gateway.ProfilePrefix+strings.Split(profile, ", ")[0])
 		}
 	}
+	return names
 }
 
 // completeFlags completes values of flags, by what their help calls them. Files are the default.

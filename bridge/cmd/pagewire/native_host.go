@@ -58,7 +58,7 @@ func nativeHostCommand() *cobra.Command {
 func runNativeHost(cmd *cobra.Command) error {
 	addr := os.Getenv(hubEnv)
 	if addr == "" {
-		addr = serve.DefaultHub
+		addr, _ = configuredHub() // serve says what is wrong with the file
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	secret := ""

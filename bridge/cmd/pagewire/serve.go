@@ -131,12 +131,10 @@ func serveInto(o *serveFlags) *cobra.Command {
 	flag(&o.InsecureHTTP, "insecure-http",
 		"allow --http without TLS for other machines: anyone between can read it")
 	flag(&o.NoToken, "no-token", "admit local programs of yours without token (Linux)")
-	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions,
-		"`sessions` per HTTP agent")
-	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens,
-		"`listens` per HTTP agent")
-	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests,
-		"unanswered `requests` per HTTP agent")
+	most := agents.DefaultShares
+	f.IntVar(&o.Shares.Sessions, "max-sessions", most.Sessions, "`sessions` per HTTP agent")
+	f.IntVar(&o.Shares.Listens, "max-listens", most.Listens, "`listens` per HTTP agent")
+	f.IntVar(&o.Shares.Requests, "max-requests", most.Requests, "unanswered `requests` per HTTP agent")
 	text(&o.node.URL, "node", "also send pages to your pagewire-node at this `URL`")
 	list(&o.node.Origins, "node-origin", "send it pages of this `origin`")
 	text(&o.command, "node-ticket-command",

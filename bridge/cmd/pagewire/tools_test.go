@@ -84,12 +84,18 @@ func TestCompletionRunsNothingOfAPage(t *testing.T) {
 		__start_pagewire; printf '%s\n' "${COMPREPLY[@]}"
 		line=("$0" watch --hub "$2" "${COMPREPLY[@]}" https://shop)
 		__start_pagewire; printf '%s\n' "${COMPREPLY[@]}"
+		line=("$0" serve --reminders i)
+		__start_pagewire; printf '%s\n' "${COMPREPLY[@]}"
+		line=("$0" changes --hub "$2" --uri https://shop.example/s)
+		__start_pagewire; printf '%s\n' "${COMPREPLY[@]}"
+		line=("$0" call --hub "$2" p)
+		__start_pagewire; printf '%s\n' "${COMPREPLY[@]}"
 		ls`, process("command").Path, t.TempDir(), r.addr)
 	cmd.Path = bash
 	cmd.Args[0] = bash
 	out, err := cmd.Output()
 	both := image + "\n" + cart + "\n"
-	if string(out) != both+both || err != nil {
+	if string(out) != both+both+"inline\n"+cart+"\npage_changes\n" || err != nil {
 		t.Errorf("bash completes to %q, %v", out, err)
 	}
 }
