@@ -112,14 +112,17 @@ func isColored(cmd *cobra.Command) bool {
 		os.Getenv("TERM") != "dumb" && cli.IsTerminal(cmd.OutOrStdout())
 }
 
-// writeTable writes rows in columns, and cuts lines to a width. A cell that takes most of a line is
+// least is what a cell leaves of a line for the next ones, in columns, to be aligned.
+const least = 16
+
+// writeTable writes rows in columns, and cuts lines to a width. A cell that takes all of a line is
 // not aligned. A row in capitals, and a row of one cell, is a heading.
 func writeTable(to io.Writer, rows [][]string, width int, color bool) error {
 	var columns [8]int
 	for _, row := range rows {
 		for i := range row {
 			row[i] = cli.Plain(row[i])
-			if n := runewidth.StringWidth(row[i]); len(row) > 1 && (width == 0 || n < width*3/4) {
+			if n := runewidth.StringWidth(row[i]); len(row) > 1 && (width == 0 || n <= width-least) {
 				columns[i] = max(columns[i], n)
 			}
 		}

@@ -131,8 +131,8 @@ func TestWatchFitsTheTerminal(t *testing.T) {
 				t.Errorf("%s: %q has %d columns", c.Event, line, n)
 			}
 		}
-		if want := map[string]string{"read": "…  12,345 bytes\n", "error": "…  gone\n",
-			"updated": "…  +1.2 s  12,345 bytes (+0)  0.3/s\n"}[c.Event]; !strings.Contains(out.String(), want) {
+		if want := map[string]string{"read": "orders/  12,345 bytes\n", "error": "orders/  gone\n",
+			"updated": "orders/  +1.2 s  12,345 bytes (+0)  0.3/s\n"}[c.Event]; !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %q", want, out.String())
 		}
 	}

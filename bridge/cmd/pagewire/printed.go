@@ -66,9 +66,9 @@ func printChange(to io.Writer, c change, color bool, width int) error {
 	if c.Event == "updated" {
 		said = fmt.Sprintf("+%s  %s (%+d)  %.1f/s", age(c.Age), said, c.grown, c.Rate)
 	}
-	if width > 0 {
-		room := width - len(clock+"    ") - runewidth.StringWidth(said)
-		uri = cut(uri, max(room, width/4))
+	room := max(width-len(clock+"    ")-runewidth.StringWidth(said), width/4)
+	if over := runewidth.StringWidth(uri) - room; width > 0 && over > 0 {
+		uri = runewidth.TruncateLeft(uri, over+1, "…") // its end tells it from others
 	}
 	if c.Event == "error" {
 		said = paint(red, cli.Plain(c.Error))
