@@ -127,6 +127,8 @@ func TestRemote(t *testing.T) {
 		open("7433") // before the port is there: the page tries again
 		there.says("pages: 0", program, "doctor", "--json")
 		there.says("no open page offers a resource", program, "ls")
+		here.says("ECONNREFUSED", "node", "-e", // it listens on its own loopback alone
+			`require("node:net").connect(7433, "`+there.address+`").on("error", (e) => console.log(e.code))`)
 		here.start(append(ssh, "-N", "-L", "7433:127.0.0.1:7433", "-L", "7500:127.0.0.1:7433", there.address)...)
 		open("7500")
 		for _, port := range []string{"7433", "7500"} {
