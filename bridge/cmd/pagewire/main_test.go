@@ -20,7 +20,7 @@ func run(args ...string) (status int, stdout, stderr string) {
 func TestHelpEndsInAnExample(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"tools"}, {"call"}, {"changes"}, {"pick"}, {"inspect"}, {"setup"}, {"config"}, {"doctor"},
-		{"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"},
+		{"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"}, {"setup"},
 		{"assets"}, {"assets", "list"}, {"assets", "write"},
 	} {
 		status, out, errs := run(append(args, "--help")...)
@@ -30,6 +30,11 @@ func TestHelpEndsInAnExample(t *testing.T) {
 		_, example, ok := strings.Cut(out, "\nExample:\n")
 		if !ok || !strings.HasPrefix(example, "  pagewire ") || strings.Contains(example, "\n\n") {
 			t.Errorf("%v --help does not end in an example:\n%s", args, out)
+		}
+		for line := range strings.Lines(out) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > helpWidth {
+				t.Errorf("%v --help has a line of %d columns: %s", args, n, line)
+			}
 		}
 	}
 }

@@ -36,9 +36,8 @@ func nativeHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "native-host",
 		Short: "Serve the pages of the browser extension (started by the browser)",
-		Long: "The browser starts this for the extension, and speaks with it on standard input and output. It\n" +
-			"passes the extension's pages to the daemon that runs. " + hubEnv + " and " +
-			access.TokenFileEnv + " stand for the flags.",
+		Long: "A browser starts this for the extension, and speaks with it on standard input\n" +
+			"and output. " + hubEnv + " and " + access.TokenFileEnv + " stand for flags.",
 		Example: "  pagewire extension install",
 		Hidden:  true,
 		Args:    noArguments,

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 
 // reference is the page of the manual. It has the commands from its first group on; make generate writes that.
 const reference = "../../../demo/docs/cli.md"
+
+var flagName = regexp.MustCompile(`--[a-z][a-z-]*`)
 
 func TestReference(t *testing.T) {
 	is, err := os.ReadFile(reference)
@@ -49,7 +52,7 @@ func writeReference(out *strings.Builder, c *cobra.Command) {
 	if about == "" {
 		about = c.Short + "."
 	}
-	fmt.Fprintf(out, "### %s\n\n%s\n\n", c.CommandPath(), strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`).Replace(about))
+	fmt.Fprintf(out, "### %s\n\n%s\n\n", c.CommandPath(), flagName.ReplaceAllString(about, "`$0`"))
 	if !c.HasSubCommands() || c.Flags().HasFlags() {
 		fmt.Fprintf(out, "```text\n%s", strings.TrimSuffix(c.UseLine(), " [flags]"))
 		own := pflag.NewFlagSet("", pflag.ContinueOnError)
