@@ -14,7 +14,7 @@ func TestInspectorIsThereOrNot(t *testing.T) {
 	if err != nil {
 		return
 	}
-	for _, name := range []string{"index.html", "demo.html", "inspector.js", "inspector.css"} {
+	for _, name := range []string{"index.html", "demo.html", "inspector.js", "inspector.css", "logo.svg"} {
 		if info, err := fs.Stat(files, name); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -15,7 +15,7 @@ var dist embed.FS
 // FS returns the embedded files, which are all in the root.
 func FS() (fs.FS, error) { return fs.Sub(dist, "dist") }
 
-//go:embed dist/inspector/index.html dist/inspector/demo.html dist/inspector/inspector.js dist/inspector/inspector.css
+//go:embed dist/inspector/index.html dist/inspector/demo.html dist/inspector/inspector.js dist/inspector/inspector.css dist/inspector/logo.svg
 var inspectorDist embed.FS
 
 // Inspector returns the files of the inspector page, which begins at index.html, and demo.html.

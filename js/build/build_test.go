@@ -341,6 +341,7 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 		"demo/index.html":               "<a href=1-first/>",
 		"demo/story.gif":                "GIF",
 		"demo/story.png":                "PNG",
+		"js/parts/logo.svg":             "<svg/>",
 		"demo/common/style.css":         "body { color: black }",
 		"demo/1-first/index.html":       "<script type=module src=agent.js></script>",
 		"demo/1-first/agent.ts":         `import { name } from "peer"; import { greet } from "../common/words/greet.ts"; console.log(greet(name))`,
@@ -365,7 +366,7 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html", "2-second/style.css",
-		"2-second/style.css.map", "common/style.css", "common/style.css.map", "index.html", "story.gif", "story.png"}; !slices.Equal(got, want) {
+		"2-second/style.css.map", "common/style.css", "common/style.css.map", "index.html", "logo.svg", "story.gif", "story.png"}; !slices.Equal(got, want) {
 		t.Errorf("dist/demo holds %q, want %q", got, want)
 	}
 	if got := output(t, out, nil, "node", "--input-type=module", "-e",

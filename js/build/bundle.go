@@ -73,6 +73,9 @@ var bundled = []script{
 	{"js/views/host.ts", "test/views.host.mjs", api.FormatESModule, api.PlatformNode},
 }
 
+// logo is the picture at the top of all pages.
+const logo = "js/parts/logo.svg"
+
 // bundleAll writes the scripts of dist/, and copies the types and the inspector's page.
 func bundleAll(root, dist string, tc toolchain) error {
 	wasmExec, err := tc.wasmExec(root, dist)
@@ -87,6 +90,8 @@ func bundleAll(root, dist string, tc toolchain) error {
 	}
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
+	errs = append(errs, copyFile(filepath.Join(dist, "inspector/logo.svg"),
+		filepath.Join(root, logo)))
 	for _, pattern := range []string{"*.d.*ts", "inspector/*.html"} {
 		errs = append(errs, copyFiles(dist, filepath.Join(root, "js"), pattern))
 	}
@@ -302,6 +307,7 @@ func shared(root string) api.BuildOptions {
 		Charset:           api.CharsetUTF8,
 		JSX:               api.JSXAutomatic,
 		JSXImportSource:   "preact",
+		Loader:            map[string]api.Loader{".svg": api.LoaderDataURL},
 		NodePaths:         []string{filepath.Join(root, "js/node_modules")},
 		LogLevel:          api.LogLevelSilent, // errors are returned, and then printed once
 	}
@@ -340,6 +346,7 @@ func buildDemos(root, out string) error {
 		return err
 	}
 	var errs []error
+	errs = append(errs, copyFile(filepath.Join(out, "logo.svg"), filepath.Join(root, logo)))
 	for _, name := range []string{"index.html", "story.gif", "story.png"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(demo, name)))
 	}

@@ -45,7 +45,7 @@ import (
 
 // inspector are the files of the inspector page, and the page to try.
 var inspector = []string{"inspector/index.html", "inspector/demo.html",
-	"inspector/inspector.js", "inspector/inspector.css"}
+	"inspector/inspector.js", "inspector/inspector.css", "inspector/logo.svg"}
 
 func main() {
 	core := flag.String("core", "",

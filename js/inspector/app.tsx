@@ -1,7 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { type Entry, List, Marked, Messages, ResourceLines, Uri, ways } from "../parts/parts.tsx";
 import { Rows } from "../parts/rows.tsx";
-import { clock, count, number, size } from "../parts/text.ts";
+import { clock, count, number, paths, size } from "../parts/text.ts";
 import { theme, toggleTheme } from "../parts/theme.ts";
 import type { Agent, Feed, Open, Page, Tool } from "./feed.ts";
 import { Plot } from "./plot.tsx";
@@ -15,14 +15,14 @@ export function App({ feed, redraw }: { feed: Feed; redraw: () => void }) {
   return (
     <>
       <header>
-        <h1>
+        <h1 class="brand">
           Pagewire <small>inspector {feed.version}</small>
         </h1>
         <p class={`status ${feed.status}`} role="status">
           {feed.status === "refused" ? `not shown: ${feed.why}` : status[feed.status]}
         </p>
         <button id="theme" onClick={() => toggleTheme(redraw)}>
-          {is === "dark" ? "light theme" : "dark theme"}
+          {is === "dark" ? "Light theme" : "Dark theme"}
         </button>
       </header>
       {feed.version && (
@@ -139,7 +139,7 @@ export function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }
       </h2>
       <input
         type="search"
-        placeholder="filter"
+        placeholder="Filter"
         aria-label="Filter resources"
         value={filter}
         onInput={(e) => setFilter(e.currentTarget.value)}
@@ -160,7 +160,7 @@ export function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }
             {r.template && <span class="tag">template</span>}
             <Warned of={warnings(r, feed.open.get(r.uri))} />
             {feed.watched.has(r.uri) && <span class="tag live">watched</span>}
-            <span class="dim">tab {r.tab}</span>
+            {tab === undefined && <span class="dim">tab {r.tab}</span>}
           </ResourceLines>
         )}
       </Rows>
@@ -278,7 +278,7 @@ function Side({ feed }: { feed: Feed }) {
         {([uri, updates]) => (
           <span class="line">
             <span class="text mono" title={uri}>
-              {short(uri)}
+              {paths(uri)}
             </span>{" "}
             <span class="dim">{count(updates, "update")}</span>
           </span>
@@ -288,19 +288,22 @@ function Side({ feed }: { feed: Feed }) {
   );
 }
 
-// short is a URI without its origin.
-function short(uri: string) {
-  const at = uri.indexOf("/", uri.indexOf("//") + 2);
-  return at > 0 ? uri.slice(at) : uri;
-}
-
-const who = (e: Entry, transports: ReadonlyMap<number, Agent>) =>
-  e.agent ? `${transports.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? "");
+const who = (e: Entry, transports: ReadonlyMap<number, Agent>, tabs?: ReadonlyMap<string, string>) =>
+  e.agent
+    ? `${transports.get(e.agent)?.name || "agent"} ${e.agent}`
+    : `${tabs?.get(/^\w+:\/\/[^/]+/.exec(e.page ?? "")?.[0] ?? "") ?? ""} ${paths(e.page ?? "")}`;
 
 function Log({ feed }: { feed: Feed }) {
   const [filter, setFilter] = useState("");
   const [own, setOwn] = useState(false);
   const transports = useMemo(() => new Map(feed.agents.map((a): [number, Agent] => [a.id, a])), [feed.agents]);
+  // The messages have paths, and the heading has the origins.
+  const tabs = useMemo(() => {
+    const all = new Map<string, string>();
+    for (const { origin, tab } of feed.pages)
+      all.set(origin, `${all.has(origin) ? `${all.get(origin)},` : "tab"} ${tab}`);
+    return all;
+  }, [feed.pages]);
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
     return feed.log.filter(
@@ -314,30 +317,32 @@ function Log({ feed }: { feed: Feed }) {
       <h2 id="log-title">
         Messages <span class="n">{number.format(items.length)}</span>
         {feed.dropped > 0 && <small>{number.format(feed.dropped)} came too fast to be shown</small>}
+        <small>{[...tabs].map(([origin, tab]) => `${tab}: ${origin}`).join(" · ")}</small>
       </h2>
       <div class="controls">
         <input
           id="log-filter"
           type="search"
-          placeholder="filter"
+          placeholder="Filter"
           aria-label="Filter messages"
           value={filter}
           onInput={(e) => setFilter(e.currentTarget.value)}
         />
         <label>
-          <input type="checkbox" checked={own} onChange={(e) => setOwn(e.currentTarget.checked)} /> this inspector's too
+          <input type="checkbox" role="switch" checked={own} onChange={(e) => setOwn(e.currentTarget.checked)} /> Show
+          this inspector's own
         </label>
         <button id="pause" aria-pressed={feed.paused} onClick={() => feed.pause(!feed.paused)}>
-          {feed.paused ? "go on" : "pause"}
+          {feed.paused ? "Resume" : "Pause"}
         </button>
-        <button onClick={() => feed.clear()}>clear</button>
+        <button onClick={() => feed.clear()}>Clear</button>
       </div>
       <Messages
         id="log"
         label="Messages: select one to read it"
         items={items}
         follow={!feed.paused}
-        whose={(e) => who(e, transports)}
+        whose={(e) => who(e, transports, tabs)}
         empty={feed.paused ? "Paused." : "No message has passed since the inspector was opened."}
       />
     </section>

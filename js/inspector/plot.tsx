@@ -20,7 +20,7 @@ export function Plot({ label, series, height, format }: Props) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the colours that are drawn are the theme's
   useEffect(() => {
     const element = box.current!;
-    const color = getComputedStyle(element).getPropertyValue("--accent").trim();
+    const { color } = getComputedStyle(element);
     const made = new uPlot(
       {
         width: Math.max(element.clientWidth, 10),
@@ -34,7 +34,7 @@ export function Plot({ label, series, height, format }: Props) {
           {},
           {
             stroke: color,
-            fill: color + "55",
+            fill: `color-mix(in srgb, ${color} 33%, transparent)`,
             width: 1,
             points: { show: false },
             paths: uPlot.paths.bars!({ size: [0.8, 8] }),

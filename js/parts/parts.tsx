@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { type Props, Rows } from "./rows.tsx";
-import { clock, pretty, size, type Shown, what } from "./text.ts";
+import { clock, paths, pretty, size, type Shown, what } from "./text.ts";
 
 type Defaults = "label" | "height" | "selected" | "select";
 
@@ -99,7 +99,7 @@ export function Messages({ whose, ...list }: MessagesProps) {
             {whose && <span class="who">{whose(e)}</span>}
             <span class="what">{what(e.text)}</span>
             <span class="dim right">{size(e.bytes)}</span>
-            <span class="text dim">{e.text}</span>
+            <span class="text dim">{paths(e.text)}</span>
           </span>
         )}
       </Rows>

@@ -32,6 +32,9 @@ export function what(text: string): string {
   return id === undefined ? kind : `${kind} #${id}`;
 }
 
+/** A text whose URIs have their paths alone. */
+export const paths = (text: string) => text.replace(/\bhttps?:\/\/[^/"'\s\\]+(?=\/)/g, "");
+
 /**
  * The text of a resource, as people see it: JSON in lines, and the part that is new since the last
  * change.

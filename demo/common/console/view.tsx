@@ -15,7 +15,7 @@
  */
 import type { JSONRPCMessage, Resource, Tool } from "@modelcontextprotocol/client";
 import { render } from "preact";
-import { type Entry, Marked, Messages, ResourceLines } from "../../../js/parts/parts.tsx";
+import { type Entry, Marked, Messages } from "../../../js/parts/parts.tsx";
 import { Rows } from "../../../js/parts/rows.tsx";
 import { clock, count, Shown } from "../../../js/parts/text.ts";
 import type { Direction } from "./tap.ts";
@@ -246,17 +246,6 @@ function Panel({ view }: { view: View }) {
       <div class="side-head">
         <h2 id="agent-heading">The agent</h2>
         <p>what it sees, through {view.byGateway ? "a gateway, as a desktop agent does" : "a real MCP client"}</p>
-        {!view.byGateway && (
-          <fieldset class="eras">
-            <legend class="unseen">Protocol version</legend>
-            {versions.map(([era, version, how]) => (
-              <label key={era} title={how}>
-                <input type="radio" name="era" checked={view.era === era} onChange={() => view.onEra(era)} />
-                <span>{version}</span>
-              </label>
-            ))}
-          </fieldset>
-        )}
       </div>
 
       <ol class="steps" id="steps" aria-label="What the agent did" aria-live="polite">
@@ -284,34 +273,41 @@ function Panel({ view }: { view: View }) {
         </ul>
       </div>
 
-      <div class="traffic">
-        <div class="told">
-          <h3>
-            Notifications <span>{told}</span>
-          </h3>
-          {!told && <p class="empty">Nothing yet. Change something on the page.</p>}
-          <ol id="notifications" aria-label="Notifications, newest first" tabIndex={0}>
-            {notices.map(({ n, kind, uri, at, time, reread }) => (
-              <li key={n} data-kind={kind} data-uri={uri} data-at={at} title={uri}>
-                <time>{time}</time>
-                <span>{uri ? <code>{brief(uri)}</code> : "The list"} changed</span>
-                <span class="then">{reread}</span>
-              </li>
+      <h3>
+        What it was told <span>{told}</span>
+      </h3>
+      <ol id="notifications" aria-label="Notifications, newest first" tabIndex={0}>
+        {notices.map(({ n, kind, uri, at, time, reread }) => (
+          <li key={n} data-kind={kind} data-uri={uri} data-at={at} title={uri}>
+            <time>{time.slice(0, 8)}</time>
+            <span>{uri ? <code>{brief(uri)}</code> : "The list"} changed</span>
+            <span class="then">{reread}</span>
+          </li>
+        ))}
+      </ol>
+
+      <details class="log">
+        <summary>
+          Protocol messages <span>{passed}</span>
+        </summary>
+        {!view.byGateway && (
+          <fieldset class="eras">
+            <legend class="unseen">Protocol version</legend>
+            {versions.map(([era, version, how]) => (
+              <label key={era} title={how}>
+                <input type="radio" name="era" checked={view.era === era} onChange={() => view.onEra(era)} />
+                <span>{version}</span>
+              </label>
             ))}
-          </ol>
-        </div>
-        <div class="log">
-          <h3>
-            On the wire <span>{passed}</span>
-          </h3>
-          <Messages
-            id="messages"
-            label="JSON-RPC messages, newest first: select one to read it"
-            items={messages}
-            empty=""
-          />
-        </div>
-      </div>
+          </fieldset>
+        )}
+        <Messages
+          id="messages"
+          label="JSON-RPC messages, newest first: select one to read it"
+          items={messages}
+          empty=""
+        />
+      </details>
     </>
   );
 }
@@ -328,7 +324,7 @@ function State({ view }: { view: View }) {
           id="resources"
           label="Resources: select one to see its text"
           items={resources}
-          height={72}
+          height={54}
           keyOf={({ uri }) => uri}
           selected={({ uri }) => uri === selected}
           select={({ uri }) => view.select(uri)}
@@ -339,18 +335,19 @@ function State({ view }: { view: View }) {
             <div
               key={one.updates}
               class={one.updates ? "resource fresh" : "resource"}
-              title={one.description}
+              title={one.uri}
               data-uri={one.uri}
               data-name={one.name}
               data-reads={one.reads}
               data-stale={one.stale ? "" : undefined}
             >
               {/* A gateway appends the page and the tab. */}
-              <ResourceLines name={(one.title ?? one.name).split(" - ")[0]!} uri={one.uri}>
+              <span class="line">
+                <b class="text">{(one.title ?? one.name).split(" - ")[0]}</b>
                 <span class="count" title={count(one.updates, "update")}>
                   {one.updates > 0 && `${one.updates}×`}
                 </span>
-              </ResourceLines>
+              </span>
               <span class="line preview">
                 <span class="text">{one.preview}</span>
               </span>
@@ -360,7 +357,7 @@ function State({ view }: { view: View }) {
       </div>
       <div class="live">
         <h3>
-          <span id="live-heading">{of ? `Live value of ${of.name}` : "Live value"}</span>
+          <span id="live-heading">{of ? `The ${of.name}, as last read` : "Nothing read yet"}</span>
           {/* While an agent follows, a resource is stale for only a few milliseconds: the button would flicker. */}
           <button type="button" hidden={!of?.stale || view.follows} onClick={() => view.onRead(selected)}>
             Read again
@@ -401,7 +398,8 @@ function Callable({ tool: { name, description, inputSchema, result, failed }, vi
         <button title={`Have the agent call ${name}`} aria-label={`Have the agent call ${name}`}>
           Call
         </button>
-        <p>{description}</p>
+        {/* A gateway appends the page and the tab here, too. */}
+        <p>{description?.replace(/ \[tool of the page .*\]$/s, "")}</p>
       </form>
       <output>{result}</output>
     </li>

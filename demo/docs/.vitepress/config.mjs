@@ -1,7 +1,7 @@
 // The manual as a site, which make demo serves at /docs/, and a workflow publishes at SITE_BASE. The
 // same Markdown is read on a forge: so its anchors are a forge's, its order is that of README.md,
 // and what it links to outside of demo/docs is on the forge.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { defineConfig } from "vitepress";
 import { diagramStyle, diagrams } from "./mermaid.mjs";
@@ -67,6 +67,7 @@ export default defineConfig({
    * llms.txt as well.
    */
   buildEnd({ outDir }) {
+    copyFileSync(path.resolve(docs, "../../js/parts/logo.svg"), path.join(outDir, "logo.svg"));
     for (const [name, to = name] of [["README.md", "llms.txt"], ["README.md"], ...written.map((name) => [name])]) {
       const text = readFileSync(path.join(docs, name), "utf8");
       const links = (all, before, href) => (away(href) ? before + forge + away(href) : all);
@@ -78,9 +79,8 @@ export default defineConfig({
     if (/^(api|cli)\.md$/.test(page.filePath)) page.frontmatter.editLink = false;
   },
   head: [
-    ["link", { rel: "icon", href: "data:," }],
-    // The theme's own grey has too little contrast.
-    ["style", {}, `html:root { --vp-code-lang-color: var(--vp-c-text-2) }\n${diagramStyle}`],
+    ["link", { rel: "icon", href: `${hosted ?? "/docs/"}logo.svg` }],
+    ["style", {}, diagramStyle],
   ],
   markdown: {
     anchor: {
@@ -96,6 +96,7 @@ export default defineConfig({
     languageAlias: { idl: "ts" },
   },
   themeConfig: {
+    logo: "/logo.svg",
     nav: [
       hosted ? { text: "Demos", link: `${repository}/tree/main/demo` } : { text: "Demos", link: "/", target: "_self" },
       { text: `v${version}`, link: `${forge}CHANGELOG.md` },

@@ -252,6 +252,11 @@ func TestInspectorIsLive(t *testing.T) {
 	// The log, and its filter.
 	n.set("/doc/selection", `{"from": 1, "to": 2}`)
 	b.sees("an update's notification", `document.querySelector('#log').innerText.includes('resources/updated')`)
+	b.sees("paths, and the origins in the heading alone", `(() => {
+		const rows = [...document.querySelectorAll('#log .row')].map((r) => r.innerText).join();
+		return rows.includes('/doc/selection') && !rows.includes('https://') &&
+			document.querySelector('#log-title').innerText.includes('`+editor+`');
+	})()`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#log-filter"), "doc/selection"))
 	b.sees("only what fits",
 		`(() => { const rows = [...document.querySelectorAll('#log .row')]; return rows.length > 0 && rows.every((r) => r.textContent.includes('doc/selection')); })()`)
@@ -302,6 +307,20 @@ func TestInspectorIsLive(t *testing.T) {
 	b.sees("that the gateway has gone", `document.querySelector('.status.lost')`)
 }
 
+// problems is a list of what breaks a rule of axe-core, of what is wider than the window, and of
+// the totals that are not seen whole.
+const problems = `(async () => {
+	await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+	const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+	const { scrollWidth, clientWidth } = document.documentElement;
+	return violations.map(({ id, nodes }) => id + ": " + nodes[0].html)
+		.concat(scrollWidth > clientWidth ? ["it scrolls sideways: " + scrollWidth] : [],
+			[...document.querySelectorAll(".totals dd")].filter((e) => {
+				const box = e.closest(".totals").getBoundingClientRect(), it = e.getBoundingClientRect();
+				return it.right > box.right || it.bottom > box.bottom;
+			}).map((e) => "it is cut off: " + e.textContent));
+})()`
+
 // takePictures takes one of each theme. Without -pictures it only checks that they can be taken and
 // differ. With it, there is activity for the plots first.
 func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
@@ -323,8 +342,19 @@ func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 		s.set("/state/cart", cart(9))
 		b.sees("a message", `document.querySelectorAll('#log .row').length > 0`)
 	}
+	axe, err := os.ReadFile("../../../../js/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eval[any](b, "(() => {"+string(axe)+"\n})()")
 	var seen []string
 	for range 2 {
+		for _, width := range []int64{420, 1360} {
+			b.do(chromedp.EmulateViewport(width, 850))
+			if problems := eval[[]string](b, problems); len(problems) > 0 {
+				t.Errorf("%d px: %q", width, problems)
+			}
+		}
 		name := "inspector-" + eval[string](b, `document.documentElement.dataset.theme`) + ".webp"
 		eval[any](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
 		shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: "webp"})
