@@ -76,7 +76,7 @@ func TestExtensionShows(t *testing.T) {
 	if said := run[string](popup,
 		fmt.Sprintf("return document.querySelector(%q).innerText",
 			strings.TrimSpace(everything))); !strings.Contains(said,
-		fmt.Sprintf("Agents read this, %d B", len(seen))) ||
+		fmt.Sprintf("Agents read this (%d B)", len(seen))) ||
 		!strings.Contains(said, "Agents do not see it.") {
 		t.Errorf("before it is granted the popup says %s", said)
 	}

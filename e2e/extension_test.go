@@ -821,6 +821,48 @@ func TestExtensionLinkEndsUnconfirmed(t *testing.T) {
 	}
 }
 
+// TestExtensionWithoutPagewire has a browser that knows no native host: the popup says what is
+// missing, and its buttons do what helps.
+func TestExtensionWithoutPagewire(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	x := extend(t, h, false)
+	s := serveStrict(t, "script-src 'self'", counting)
+	x.tab(s.URL)
+	p := x.popup(s.URL)
+	p.shows("[data-do=once]")
+	p.do(chromedp.Click("[data-do=once]"))
+	p.shows("[data-do=install]")
+	if said := run[string](p, `return document.querySelector(".gateway").innerText`); !strings.Contains(said,
+		"Pagewire isn't installed on this computer.") {
+		t.Errorf("the popup says %q", said)
+	}
+	run[any](p, "globalThis.opened = []; chrome.tabs.create = ({ url }) => opened.push(url)")
+	p.do(chromedp.Click("[data-do=install]"))
+	if urls := run[[]string](p, "return opened"); len(urls) != 1 || !strings.HasSuffix(urls[0], "/docs/install.md") {
+		t.Errorf("Install opens %q", urls)
+	}
+	// Once it is installed, trying again finds it.
+	agent := h.serve(t)
+	cmd, log := h.command(t, "extension", "install", "--user-data-dir", filepath.Join(h.dir, "profile"))
+	if out, err := cmd.Output(); err != nil {
+		t.Fatalf("install: %v, %s\n%s", err, out, log)
+	}
+	p.do(chromedp.Click("[data-do=retry]"))
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/count") })
+	p.shows(".gateway.connected")
+	// A page that offers nothing can be loaded again.
+	silent := x.tab(serveStrict(t, "script-src 'self'", "").URL)
+	run[any](silent, `document.title = "silent"`)
+	none := x.popupOf("silent")
+	none.shows("[data-do=reload]")
+	none.do(chromedp.Click("[data-do=reload]"))
+	testkit.Eventually(t, "the page is loaded again", func() bool {
+		title, err := try[string](silent, "return document.title")
+		return err == nil && title == "strict"
+	})
+}
+
 // useSocket gives the extension the test's gateway: without a native host it tries the usual port.
 func (x *extended) useSocket() {
 	x.t.Helper()
@@ -965,7 +1007,7 @@ func TestExtensionLook(t *testing.T) {
 			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
 				emulation.SetEmulatedMediaParams{
 					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
-						Value: theme}}})
+						Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 			if err == nil {
 				_, err = chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride,
 					emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height,
@@ -980,7 +1022,9 @@ func TestExtensionLook(t *testing.T) {
 			})
 			if problems := run[[]string](b, string(axe)+`;
 				const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-				return violations.map(({ id, nodes }) => id + ": " + nodes[0].html);`); len(problems) > 0 {
+				const { scrollWidth, clientWidth } = document.documentElement;
+				return violations.map(({ id, nodes }) => id + ": " + nodes[0].html)
+					.concat(scrollWidth > clientWidth ? ["it scrolls sideways: " + scrollWidth] : []);`); len(problems) > 0 {
 				t.Errorf("%s, %s: %q", name, theme, problems)
 			}
 			text, err := chromedp.Call(b.ctx, cdppage.CaptureScreenshot,
@@ -999,7 +1043,12 @@ func TestExtensionLook(t *testing.T) {
 
 	p := x.popup(s.URL)
 	p.shows("[data-do=once]")
-	picture(p, "extension-popup-asks", 360, 470)
+	// What is shared is named before it is allowed.
+	testkit.Eventually(t, "the popup names what it asks for", func() bool {
+		return slices.Equal(run[[]string](p, `return [...document.querySelectorAll(".names li")].map((e) => e.innerText)`),
+			[]string{"count", "Shopping cart", "Open orders", "What is left in stock"})
+	})
+	picture(p, "extension-popup-asks", 345, 630)
 	// Every control has a name, and no permission needs a mouse.
 	if nameless := run[[]string](p,
 		`return [...document.querySelectorAll("button, input")].filter((e) => !(e.ariaLabel || e.textContent || e.labels?.[0]?.textContent)).map((e) => e.outerHTML)`); len(nameless) > 0 {
@@ -1022,10 +1071,10 @@ func TestExtensionLook(t *testing.T) {
 		return run[bool](p,
 			`return document.body.innerText.includes("Agents see 4 resources")`)
 	})
-	picture(p, "extension-popup", 360, 470)
+	picture(p, "extension-popup", 345, 630)
 	press("[data-do=preview]")
 	p.shows("pre[role=region]")
-	picture(p, "extension-popup-preview", 360, 640)
+	picture(p, "extension-popup-preview", 345, 800)
 	press("[aria-label='Everything the site shows'] [data-do=once]")
 	p.shows("[aria-label='Everything the site shows'] [data-do=revoke]")
 	testkit.Eventually(t, "the agent reads what it shows", func() bool {
@@ -1034,6 +1083,11 @@ func TestExtensionLook(t *testing.T) {
 	})
 	x.panel(p, shown, s.URL, agent)
 	picture(p, "extension-panel", 1000, 520)
+	picture(p, "extension-panel-narrow", 390, 844)
+	options := x.tab(host.ExtensionOrigin + "/options.html")
+	options.shows("[data-origin]")
+	picture(options, "extension-options", 1000, 640)
+	picture(options, "extension-options-narrow", 390, 844)
 	if p.said("Uncaught") || p.said("Refused") {
 		t.Errorf("its console says %q", p.console)
 	}

@@ -33,8 +33,11 @@ const lookAgain = 60_000;
 const granted = permissions();
 /** The same, once they are known. */
 let user: Permissions | undefined;
-/** The profile has a new name: the documents must reconnect, since only their hello has it. */
-let renamed = false;
+/**
+ * The documents must reconnect: the profile has a new name, which only their hello has, or the user
+ * tries again.
+ */
+let anew = false;
 void granted.then((p) => {
   user = p;
   void update();
@@ -128,12 +131,12 @@ async function update(): Promise<void> {
   await chooseTransport();
   updating = false;
   if (
-    renamed ||
+    anew ||
     (transport!.state.transport === "WebSocket" &&
       !transport!.state.connected &&
       Date.now() - transportSince > lookAgain)
   ) {
-    renamed = false;
+    anew = false;
     transport!.close();
     transport = undefined;
     return update();
@@ -178,12 +181,13 @@ async function show(all: readonly Live[]): Promise<PanelState> {
     picked: picking.pending ?? null,
     gateway: transport!.state,
     refused: [...pages.refused],
-    pages: all.map(({ tab, frame, origin, title, offers, linked }) => ({
+    pages: all.map(({ tab, frame, origin, title, offers, names, linked }) => ({
       tab,
       frame,
       origin,
       title,
       offers,
+      names,
       linked,
       grant: p.offers.of(origin),
     })),
@@ -221,7 +225,7 @@ chrome.runtime.onConnect.addListener((port) => {
       if (panels.has(port)) port.postMessage(preview);
       return;
     }
-    if (request.do === "profile") renamed = true;
+    if (request.do === "profile" || request.do === "retry") anew = true;
     if (request.do === "pick") return picking.begin(request.tab).catch(() => picking.drop()); // no page of a site
     try {
       const parts = await loaded;
@@ -235,7 +239,7 @@ chrome.runtime.onConnect.addListener((port) => {
       } else if (request.do === "drop") picking.drop();
       else if (request.do === "rename") await parts.rename(request.origin, request.name, request.to);
       else if (request.do === "forget") await parts.forget(request.origin, request.name);
-      else await p.turn(request.do, request.on);
+      else if (request.do !== "retry") await p.turn(request.do, request.on);
     } catch (cause) {
       // The storage has failed, as on a full disk. What the user wants counts all the same, while
       // this worker runs.

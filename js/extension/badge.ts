@@ -27,7 +27,7 @@ export function paintBadges(all: readonly Badged[], allowed: (origin: string) =>
     // The tab may have gone.
     chrome.action.setBadgeText({ tabId, text }).catch(() => {});
     chrome.action.setTitle({ tabId, title }).catch(() => {});
-    chrome.action.setBadgeBackgroundColor({ tabId, color: text === "?" ? "#96500a" : "#0c6e68" }).catch(() => {});
+    chrome.action.setBadgeBackgroundColor({ tabId, color: text === "?" ? "#8a4a08" : "#0a6e62" }).catch(() => {});
   };
   for (const [tab, { shared, asks, newest }] of now) {
     const things = `${shared} ${shared === 1 ? "thing" : "things"}`;

@@ -52,6 +52,8 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
   title = "";
   focused = 0;
   offers = 0;
+  /** Of the first of them, in lines. */
+  names = "";
   /** The user's last answer. Without it there is no link. */
   admitted = false;
   /** For good: it has no port, no link, and is in no list. */
@@ -121,8 +123,9 @@ export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
   private note(message: unknown): void {
     if (typeof message !== "object" || message === null) return this.refuse("a message that the relay does not send");
     const { title: before, focused: then } = this;
-    const { offers, frame, url, title, focused } = message as Note;
+    const { offers, names, frame, url, title, focused } = message as Note;
     if (Number.isSafeInteger(offers) && offers! >= 0) this.offers = offers!;
+    if (typeof names === "string") this.names = shortTitle(names);
     if (typeof frame === "string" && /^(\d{1,4}(\.\d{1,4}){0,7})?$/.test(frame)) this.frame = frame;
     if (typeof url === "string" && url.length <= maxURL && url.startsWith(this.origin + "/")) this.url = url;
     if (typeof title === "string") this.title = shortTitle(title);

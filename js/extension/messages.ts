@@ -18,11 +18,16 @@ export const handover = "pagewire:relay";
 export const start = "start ";
 
 /**
- * A message of the page layer. A number is the number of things that the page offers. Texts are the
- * confirmation of a start (the same message), then the frames of that link (bridge/link/LINK.md)
- * from its hello on, and "" when the page layer has ended the link.
+ * A message of the page layer: the number of things that the page offers, and the names of the
+ * first ones, in lines. Texts are the confirmation of a start (the same message), then the frames
+ * of that link (bridge/link/LINK.md) from its hello on, and "" when the page layer has ended the
+ * link.
  */
-export type Up = number | string;
+export type Up = readonly [offers: number, names: string] | string;
+
+/** How many resources and tools are named before they are allowed, and how long a name is. */
+export const mostNames = 10;
+export const longestName = 60;
 
 /**
  * A message to the page layer: a start (a core is there), a frame of that core, or null (the core
@@ -41,6 +46,7 @@ export const fromPicker = "pagewire.pick";
  */
 export interface Note {
   readonly offers?: number;
+  readonly names?: string;
   readonly frame?: string;
   readonly url?: string;
   readonly title?: string;

@@ -33,10 +33,10 @@ const draw = (state: PanelState) =>
   render(
     <>
       <header>
-        <h1>Pagewire</h1>
+        <h1 class="brand">Pagewire</h1>
       </header>
       <main>
-        <section aria-labelledby="sites">
+        <section class="site" aria-labelledby="sites">
           <h2 id="sites">Allowed sites</h2>
           <Switch id="stop" state={state} act={act} />
           <Switch id="only" state={state} act={act} />
@@ -44,29 +44,29 @@ const draw = (state: PanelState) =>
           {!state.origins.length && (
             <p class="empty">
               {state.on.only
-                ? "None. Allow the site in front in the popup."
-                : "None. A site asks by the badge on Pagewire's button; allow it in the popup."}
+                ? "None yet. Open a site, and allow it with Pagewire's button in the toolbar."
+                : "None yet. When a page offers something, Pagewire's button in the toolbar shows a question mark."}
             </p>
           )}
           <Origins what="offers" sites={state.origins} />
         </section>
         {state.shows.length > 0 && (
-          <section aria-labelledby="shows">
-            <h2 id="shows">Sites of which agents read everything they show</h2>
+          <section class="site" aria-labelledby="shows">
+            <h2 id="shows">Sites where agents read everything shown</h2>
             <Origins what="shows" sites={state.shows} />
           </section>
         )}
         {state.parts.length > 0 && (
-          <section aria-labelledby="parts">
+          <section class="site" aria-labelledby="parts">
             <h2 id="parts">Parts of pages that agents read</h2>
             <Parts state={state} act={act} />
           </section>
         )}
-        <section aria-labelledby="gateway">
+        <section class="site" aria-labelledby="gateway">
           <h2 id="gateway">Gateway</h2>
-          <Gateway state={state} />
+          <Gateway state={state} act={act} />
           <label>
-            Name of this browser profile, for agents:{" "}
+            What agents call this browser profile:{" "}
             <input
               id="profile"
               maxLength={maxProfile}
@@ -75,12 +75,12 @@ const draw = (state: PanelState) =>
             />
           </label>
           <p class="dim">
-            Agents come by <code>pagewire serve</code> on this computer. <code>pagewire extension install</code> lets
-            the browser start it.
+            Agents connect through <code>pagewire serve</code> on this computer. After{" "}
+            <code>pagewire extension install</code> the browser starts it by itself.
           </p>
         </section>
         {state.refused.length > 0 && (
-          <section aria-labelledby="refused">
+          <section class="site" aria-labelledby="refused">
             <h2 id="refused">Refused</h2>
             <dl class="refused">
               {state.refused.map(([why, times]) => (

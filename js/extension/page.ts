@@ -3,8 +3,8 @@
  * own world, before any script of the page runs. The core is at the other end of the extension's
  * transport; relay.ts is in between.
  *
- * Until the extension begins a link it learns only how many things the page offers, and nothing
- * from a page that offers none. A page cannot tell whether its site is allowed: it notices an agent
+ * Until the extension begins a link it learns only how many things the page offers, and the names
+ * of the first ones for the popup, and nothing from a page that offers none. A page cannot tell whether its site is allowed: it notices an agent
  * only by the agent's reads and calls.
  *
  * The relay runs after this script, and hands over one end of a MessageChannel, once, in a
@@ -15,6 +15,7 @@
 import {
   apply,
   defineProperty,
+  descriptorOf,
   exec,
   listen,
   messageData,
@@ -23,16 +24,18 @@ import {
   parse,
   postToPort,
   SafeURL,
+  slice,
   startPort,
   unlisten,
 } from "../page/early/intrinsics.ts";
 import { boot } from "../page/early/pagewire.ts";
 import { type Adopt, type Post, shared } from "../page/early/shared.ts";
 import { nowhere, setLoader } from "./load.ts";
-import { type Down, handover, start } from "./messages.ts";
+import { type Down, handover, longestName, mostNames, start } from "./messages.ts";
 
 const { preventDefault } = Event.prototype;
 const { startsWith } = String.prototype;
+const line = (name: string) => slice(name, 0, longestName) + "\n";
 
 // Not in a document that has no origin of its own (a sandboxed frame).
 if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
@@ -94,14 +97,23 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
   startPort(port);
 
   // Tells the relay once per turn the number of the page's resources and of the tools of its model
-  // context.
+  // context, and the first names.
   let tools = 0;
-  let told = 0;
+  let toolNames = "";
+  let told = "0";
   let due = false;
   const tell = () => {
     due = false;
     const offers = shared.entries.size + tools;
-    if (offers !== told) postToPort(port, (told = offers));
+    let names = "";
+    let left = mostNames;
+    shared.entries.forEach(({ descriptor }) => {
+      if (left-- <= 0) return;
+      const resource = parse(descriptor);
+      names += line(descriptorOf(resource, "title")?.value || resource.name);
+    });
+    names += toolNames;
+    if (told !== (told = offers + names)) postToPort(port, [offers, names]);
   };
   const tellSoon = () => {
     if (due) return;
@@ -115,9 +127,12 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
   const count = async () => {
     try {
       let n = 0;
+      let names = "";
       const all = await context!.getTools!();
-      for (let i = 0; i < all.length; i++) if (!exec(ourTools, all[i]!.name)) n++;
+      for (let i = 0; i < all.length; i++)
+        if (!exec(ourTools, all[i]!.name) && n++ < mostNames) names += line(all[i]!.name);
       tools = n;
+      toolNames = names;
       tellSoon();
     } catch {} // a context without tools, or a page that has replaced it
   };

@@ -25,15 +25,14 @@ const url = new URL("/feed", String(gateway)).href;
 function todo(page: Page | undefined): string {
   const { host } = new URL(url);
   if (typeof secret !== "string")
-    return "Pagewire's native host has not run in this browser: run pagewire extension install, allow a site, and open this panel again.";
+    return "Pagewire hasn't run in this browser yet. Run pagewire extension install, then allow a site.";
   if (feed.status === "refused") return `The gateway at ${host} refuses this panel: ${feed.why}.`;
-  if (feed.status !== "connected")
-    return `No gateway answers at ${host}: run pagewire serve, or start an agent that pagewire config has set up.`;
+  if (feed.status !== "connected") return `Nothing answers at ${host}. Start your agent, or run pagewire serve.`;
   if (page) return "";
-  if (state?.on.stop) return "All sites are stopped: start them in Pagewire's popup.";
+  if (state?.on.stop) return "All sites are stopped. Start them with Pagewire's button in the toolbar.";
   if (here && !state?.origins.some(({ origin }) => origin === here))
-    return `${here} is not allowed: allow it in Pagewire's popup.`;
-  return "This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.";
+    return `${here} is not allowed. Allow it with Pagewire's button in the toolbar.`;
+  return "This page offers agents nothing. If it was open before you installed Pagewire, reload it.";
 }
 
 /**
@@ -50,13 +49,16 @@ const draw = () => {
   render(
     <>
       <header>
-        <h1>
+        <h1 class="brand">
           Pagewire <small>{page?.title}</small>
         </h1>
       </header>
       <main>
         {missing ? (
-          <p role="status">{missing}</p>
+          <div role="status">
+            <p>{missing}</p>
+            <button onClick={() => location.reload()}>Try again</button>
+          </div>
         ) : (
           <>
             <Resources feed={feed} tab={page!.tab} />

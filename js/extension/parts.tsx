@@ -2,8 +2,10 @@
 // markup, address or style.
 import { count, size } from "../parts/text.ts";
 import type { Grant, What } from "./permissions.ts";
+import { mostNames } from "./messages.ts";
 import type { PanelState, PanelPage, Request } from "./state.ts";
 import { webOrigin } from "./tabs.ts";
+import { notInstalled } from "./transport.ts";
 
 export type Do = (what: Request) => void;
 
@@ -48,17 +50,22 @@ export function Sites({
       <section class="site" aria-label={here}>
         <h2>{here}</h2>
         <p class="state" role="status">
-          Not allowed: Pagewire is not in this page, and cannot say what it offers. Allowing the site loads the page
-          again.
+          Not allowed. Pagewire is not in this page, so it can't say what the page offers. Allowing the site reloads the
+          page.
         </p>
         <Grants what="offers" origin={here} tab={tab} act={act} />
       </section>
     );
   if (!sites.length)
     return (
-      <p class="empty">
-        This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.
-      </p>
+      <section class="site" aria-label="This page">
+        <p class="dim">
+          {here
+            ? "This page offers agents nothing. If it was open before you installed Pagewire, reload it."
+            : "Agents can't see this page: it belongs to the browser."}
+        </p>
+        {here && <Reload tab={tab} />}
+      </section>
     );
   return (
     <>
@@ -68,6 +75,14 @@ export function Sites({
     </>
   );
 }
+
+const Reload = ({ tab }: { tab: number | undefined }) => (
+  <div class="buttons">
+    <button data-do="reload" onClick={() => void chrome.tabs.reload(tab!)}>
+      Reload the page
+    </button>
+  </div>
+);
 
 interface Asks {
   what: What;
@@ -83,7 +98,7 @@ function Grants({ what, origin, tab, act }: Asks & { tab?: number | undefined })
   const allow = (grant: Grant) => () => act({ do: "allow", what, origin, grant, ...(tab !== undefined && { tab }) });
   return (
     <div class="buttons" role="group" aria-label={groups[what]}>
-      <button data-do="once" class="first" onClick={allow("once")}>
+      <button data-do="once" class="main" onClick={allow("once")}>
         Allow once
       </button>
       <button data-do="always" onClick={allow("always")}>
@@ -113,11 +128,9 @@ const allowed = (grant: Grant) => `Allowed ${grant === "once" ? "until the brows
 
 function SiteCard({ site: { origin, pages }, state, act }: { site: Site; state: PanelState; act: Do }) {
   const { grant } = pages[0]!;
-  const offers = count(
-    pages.reduce((n, page) => n + page.offers, 0),
-    "resource or tool",
-    "resources and tools",
-  );
+  const all = pages.reduce((n, page) => n + page.offers, 0);
+  const offers = count(all, "resource or tool", "resources and tools");
+  const names = new Set(pages.flatMap((page) => page.names.split("\n", mostNames)).filter((name) => name.trim()));
   const linked = pages.some((page) => page.linked);
   const title = pages.find((page) => !page.frame)?.title;
   return (
@@ -126,11 +139,17 @@ function SiteCard({ site: { origin, pages }, state, act }: { site: Site; state: 
       {title && <p class="dim text">{title}</p>}
       <p class="state" role="status">
         {!grant
-          ? `Offers ${offers}. Agents do not see them.`
+          ? `Offers ${offers}. Agents do not see them yet.`
           : state.on.stop
-            ? "Allowed, but all is stopped."
+            ? "Allowed, but all sites are stopped."
             : `${allowed(grant)} ${linked ? `Agents see ${offers}` : "No gateway is connected"}.`}
       </p>
+      <ul class="names" aria-label="What agents can read and call">
+        {[...names].map((name) => (
+          <li key={name}>{name}</li>
+        ))}
+        {all > names.size && <li class="dim">and {all - names.size} more</li>}
+      </ul>
       {grant ? (
         <Granted what="offers" origin={origin} grant={grant} act={act} />
       ) : (
@@ -154,23 +173,28 @@ export function Everything({ state, tab, here, act }: { state: PanelState; tab: 
       <h2>Everything this site shows</h2>
       <p class="state" role="status">
         {!grant
-          ? "Agents do not see it."
+          ? "Agents do not see it. Look at the text before you allow it."
           : state.on.stop
-            ? "Allowed, but all is stopped."
+            ? "Allowed, but all sites are stopped."
             : `${allowed(grant)} Agents can read the text of each open page of ${here}.`}
       </p>
       {text !== undefined && (
         <>
           <p class="dim">
-            {`Agents read this, ${size(new TextEncoder().encode(text).length)}, and are told when it changes. Of every ` +
-              "other page of the site they read the same."}
+            {`Agents read this (${size(new TextEncoder().encode(text).length)}) and are told when it changes. They can ` +
+              "read every other page of the site in the same way."}
           </p>
           <pre class="preview text" tabIndex={0} role="region" aria-label="What agents read">
             {text}
           </pre>
         </>
       )}
-      {seen && text === undefined && <p class="dim">This page cannot be read. Load it again, or try another one.</p>}
+      {seen && text === undefined && (
+        <>
+          <p class="dim">This page can't be read now.</p>
+          <Reload tab={tab} />
+        </>
+      )}
       <div class="buttons">
         <button data-do="preview" onClick={() => act({ do: "preview", tab })}>
           Look at what agents {grant ? "read" : "would read"}
@@ -186,35 +210,49 @@ export function Everything({ state, tab, here, act }: { state: PanelState; tab: 
 }
 
 const labels = {
-  stop: "Stop all sites",
-  only: "Only in pages of allowed sites: other sites cannot see that Pagewire is installed",
-  front: "Tell agents which tab I look at: title and address on allowed sites, only the site on others",
-};
+  stop: ["Stop all sites", ""],
+  only: ["Only in pages of allowed sites", "Other sites can't tell that Pagewire is installed."],
+  front: ["Tell agents which tab I look at", "Title and address on allowed sites, only the site on others."],
+} as const;
 
 /** A setting of the extension that is on or off. */
 export function Switch({ id, state, act }: { id: keyof typeof labels; state: PanelState; act: Do }) {
+  const [label, effect] = labels[id];
   return (
-    <label class="switch">
+    <div class="switch">
+      <label for={id}>{label}</label>
       <input
         id={id}
         type="checkbox"
         role="switch"
+        aria-describedby={`${id}-effect`}
         checked={state.on[id]}
         onChange={(e) => act({ do: id, on: e.currentTarget.checked })}
       />
-      {labels[id]}
-    </label>
+      <small id={`${id}-effect`}>{effect}</small>
+    </div>
   );
 }
 
-export function Gateway({ state: { gateway } }: { state: PanelState }) {
+const installing = "https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md";
+
+export function Gateway({ state: { gateway }, act }: { state: PanelState; act: Do }) {
+  const { connected, transport, why } = gateway;
   return (
-    <p class={gateway.connected ? "gateway connected" : "gateway"} role="status">
-      {gateway.connected
-        ? `Connected by ${gateway.transport}.`
-        : gateway.why
-          ? `No gateway: ${gateway.why}`
-          : "No gateway is needed now."}
-    </p>
+    <div class={connected ? "gateway connected" : "gateway"}>
+      <p class={connected || why ? "" : "dim"} role="status">
+        {connected ? `Connected by ${transport}.` : why || "Not connected: nothing is shared."}
+      </p>
+      {why === notInstalled && (
+        <button data-do="install" class="main" onClick={() => void chrome.tabs.create({ url: installing })}>
+          Install
+        </button>
+      )}
+      {why && (
+        <button data-do="retry" onClick={() => act({ do: "retry" })}>
+          Try again
+        </button>
+      )}
+    </div>
   );
 }

@@ -20,12 +20,13 @@ const draw = () => {
   render(
     <>
       <header>
-        <h1>Pagewire</h1>
+        <h1 class="brand">Pagewire</h1>
         <button id="options" class="quiet" onClick={() => void chrome.runtime.openOptionsPage()}>
           Options
         </button>
       </header>
       <main>
+        <Gateway state={state} act={act} />
         <Sites state={state} tab={tab} here={here} act={act} />
         {here && tab !== undefined && <Everything state={state} tab={tab} here={here} act={act} />}
         {here && tab !== undefined && <Share state={state} tab={tab} here={here} act={act} leave={leave} />}
@@ -33,7 +34,6 @@ const draw = () => {
       <footer>
         <Switch id="stop" state={state} act={act} />
         <Switch id="front" state={state} act={act} />
-        <Gateway state={state} />
       </footer>
     </>,
     root,

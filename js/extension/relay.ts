@@ -24,8 +24,9 @@ else page.close();
 
 function relay(): void {
   let worker: chrome.runtime.Port | undefined;
-  /** The number of things that the page offers. */
+  /** The number of things that the page offers, and the first names. */
   let offers = 0;
+  let names = "";
   /** Whether the page layer has been told to start. */
   let started = false;
   /** The user has not allowed the site: only `recheck` changes that. */
@@ -62,7 +63,7 @@ function relay(): void {
       if (worker === ours) receive(message as ToRelay);
     });
     onClosed(ours, () => worker === ours && lost());
-    note({ offers, frame: frame(), url: location.href, title: title.now(), focused: focus() });
+    note({ offers, names, frame: frame(), url: location.href, title: title.now(), focused: focus() });
   };
   const loop = reconnect(connect, () => longestPause);
   const hangUp = () => {
@@ -90,8 +91,8 @@ function relay(): void {
       if (started) worker!.postMessage(data);
       return;
     }
-    offers = data;
-    if (worker) note({ offers });
+    [offers, names] = data;
+    if (worker) note({ offers, names });
     else if (!waiting) connect();
   };
 

@@ -9,10 +9,10 @@ import type { PanelState } from "./state.ts";
 function Preview({ state: { preview }, tab, part }: { state: PanelState; tab: number; part: string }) {
   if (preview?.tab !== tab || preview.part !== part) return null;
   const { text } = preview;
-  if (text === undefined) return <p class="dim">The page does not show this part now.</p>;
+  if (text === undefined) return <p class="dim">The page doesn't show this part now.</p>;
   return (
     <>
-      <p class="dim">{`Agents read this, ${size(new TextEncoder().encode(text).length)}, and are told when it changes.`}</p>
+      <p class="dim">{`Agents read this (${size(new TextEncoder().encode(text).length)}) and are told when it changes.`}</p>
       <pre class="preview text" tabIndex={0}>
         {text}
       </pre>
@@ -69,29 +69,8 @@ export function Share(props: { state: PanelState; tab: number; here: string; act
   };
   return (
     <section class="site" aria-label={`Parts of ${here}`}>
-      <h2>Parts of this site</h2>
-      <p class="dim">Agents read only these, also where they do not read everything that the site shows.</p>
-      <Parts {...props} />
-      {picked && (
-        <form onSubmit={share}>
-          <Preview state={state} tab={tab} part={picked.name} />
-          <label>
-            Its name, of letters, digits, - and _:{" "}
-            <input id="part" name="name" required maxLength={64} pattern="[A-Za-z0-9][A-Za-z0-9_\\-]*" />
-          </label>
-          <div class="buttons">
-            {isSeen && (
-              <button data-do="share" class="first">
-                Share
-              </button>
-            )}
-            <button data-do="drop" type="button" onClick={() => act({ do: "drop" })}>
-              Do not share
-            </button>
-          </div>
-        </form>
-      )}
       <div class="buttons">
+        <h2>Only parts of this site</h2>
         <button
           data-do="pick"
           onClick={() => {
@@ -102,6 +81,26 @@ export function Share(props: { state: PanelState; tab: number; here: string; act
           Share a part…
         </button>
       </div>
+      <Parts {...props} />
+      {picked && (
+        <form onSubmit={share}>
+          <Preview state={state} tab={tab} part={picked.name} />
+          <label>
+            Name (letters, digits, - and _):{" "}
+            <input id="part" name="name" required maxLength={64} pattern="[A-Za-z0-9][A-Za-z0-9_\\-]*" />
+          </label>
+          <div class="buttons">
+            {isSeen && (
+              <button data-do="share" class="main">
+                Share
+              </button>
+            )}
+            <button data-do="drop" type="button" onClick={() => act({ do: "drop" })}>
+              Don't share
+            </button>
+          </div>
+        </form>
+      )}
     </section>
   );
 }

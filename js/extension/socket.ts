@@ -9,6 +9,7 @@ import { reconnect } from "../link/reconnect.ts";
 import { prove } from "./prove.ts";
 import {
   farewell,
+  notInstalled,
   syncServed,
   type Link,
   type Linkable,
@@ -36,8 +37,7 @@ interface Served {
 }
 
 export function socket(url: string, secret: string | undefined, name: TabName, changed: () => void): Transport {
-  const unknown = "the native host is not installed, and never was: run pagewire extension install";
-  let state: State = { transport: "WebSocket", connected: false, why: secret ? "" : unknown };
+  let state: State = { transport: "WebSocket", connected: false, why: secret ? "" : notInstalled };
   const served = new Map<number, Served>();
 
   const become = (why: string) => {
@@ -113,7 +113,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     ours.onclose = ({ reason }) => {
       if (!live()) return;
       again(one);
-      become(reason || `nothing answers at ${url}: run pagewire serve, or an agent that pagewire config has set up`);
+      become(reason || `Nothing answers at ${new URL(url).host}. Start your agent, or run pagewire serve.`);
     };
   };
   const alive = setInterval(() => {

@@ -36,6 +36,8 @@ export interface PanelPage {
   readonly origin: string;
   readonly title: string;
   readonly offers: number;
+  /** Of the first things that it offers, in lines. */
+  readonly names: string;
   readonly grant: Grant | undefined;
   /** Whether a gateway is connected with it. */
   readonly linked: boolean;
@@ -55,7 +57,9 @@ export type Request =
   | { do: "rename"; origin: string; name: string; to: string }
   | { do: "forget"; origin: string; name: string }
   | { do: Switch; on: boolean }
-  | { do: "profile"; name: string };
+  | { do: "profile"; name: string }
+  /** Looks for a gateway again. */
+  | { do: "retry" };
 
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 1_000;

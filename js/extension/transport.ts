@@ -11,6 +11,9 @@ export interface State {
   readonly why: string;
 }
 
+/** The reason while the browser knows no native host, and never did. */
+export const notInstalled = "Pagewire isn't installed on this computer.";
+
 /** Events of a link, for its other end. */
 export interface LinkEvents {
   /** Takes a frame of the page. */
