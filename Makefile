@@ -288,7 +288,9 @@ bench-pages: size browser $(RIVALS) $(PEERS)
 	go run ./e2e/bench $(if $(SHORT),-short)
 
 ##@ What is generated, and the rest:
-pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
+pictures: build browser $(DOCS) ## Take pictures anew: those of extension, inspector and README into demo/, of manual and demos into dist/pictures/; draw the icons
+	@mkdir -p dist/pictures
+	@PAGEWIRE_LOOK=$(CURDIR)/dist/pictures go test -count=1 ./e2e -run TestExtensionLook
 	@node demo/docs/picture.mjs "$${PAGEWIRE_BROWSER:-$$(command -v chromium google-chrome chrome | head -n 1)}"
 	@go test -count=1 ./bridge/desktop/inspect/inspectortest -run InspectorIsLive -pictures demo
 	@$(MAKE) test-docs PICTURES=dist/pictures
