@@ -91,38 +91,27 @@ func lsCommand() *cobra.Command {
 	return cmd
 }
 
-// byTab has a heading for each page. The titles of its resources have it at their end: " - PAGE (tab
-// N, HOST)".
+// byTab has a heading for each page, in the order of the tabs.
 func byTab(list []listed) (rows [][]string) {
-	var pages []string
-	of := map[string][]listed{}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b listed) int {
+		return cmp.Or(a.Tab-b.Tab, strings.Compare(a.Title[pageAt(a.Title):], b.Title[pageAt(b.Title):]))
+	})
+	last := ""
 	for _, r := range list {
-		page := r.Title[max(strings.LastIndex(r.Title, " (tab "), 0):]
-		if of[page] == nil {
-			pages = append(pages, page)
+		at := pageAt(r.Title)
+		if page := r.Title[at:]; page != last {
+			rows, last = append(rows, []string{strings.TrimPrefix(page, " - ")}), page
 		}
-		of[page] = append(of[page], r)
-	}
-	for _, page := range pages {
-		end := commonEnd(of[page])
-		rows = append(rows, []string{strings.TrimPrefix(cmp.Or(end, page), " - ")})
-		for _, r := range of[page] {
-			rows = append(rows, []string{"  " + r.URI, cmp.Or(strings.TrimSuffix(r.Title, end), r.Name)})
-		}
+		rows = append(rows, []string{"  " + r.URI, cmp.Or(r.Title[:at], r.Name)})
 	}
 	return rows
 }
 
-// commonEnd is the longest end that begins with a dash and that all titles have.
-func commonEnd(list []listed) string {
-	title := list[0].Title
-	for i := range title {
-		lacks := func(r listed) bool { return !strings.HasSuffix(r.Title, title[i:]) }
-		if strings.HasPrefix(title[i:], " - ") && !slices.ContainsFunc(list, lacks) {
-			return title[i:]
-		}
-	}
-	return ""
+// pageAt is where a title names the page: " - PAGE (tab N, HOST)".
+func pageAt(title string) int {
+	place := max(strings.LastIndex(title, " (tab "), 0)
+	return max(strings.LastIndex(title[:place], " - "), 0)
 }
 
 // printTabs names the open tabs that offer agents nothing, if a person reads it at a terminal.

@@ -118,15 +118,13 @@ func commands() *cobra.Command {
 	color := "auto"
 	root.PersistentFlags().Var(choice{&color, []string{"auto", "always", "never"}}, "color",
 		"`when` to color the output: auto, always or never; NO_COLOR turns auto off")
-	walkCommands(root, completeFlags)
-	return root
-}
-
-func walkCommands(c *cobra.Command, do func(*cobra.Command)) {
-	do(c)
-	for _, below := range c.Commands() {
-		walkCommands(below, do)
+	for _, cmd := range append(root.Commands(), root) {
+		completeFlags(cmd)
+		for _, below := range cmd.Commands() {
+			completeFlags(below)
+		}
 	}
+	return root
 }
 
 // otherGroup is the title of the last group, to which cobra adds its completion.

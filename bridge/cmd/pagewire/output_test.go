@@ -272,7 +272,8 @@ func TestJSONIsAsDocumented(t *testing.T) {
 // Each command that prints a result prints JSON, too.
 func TestJSONEverywhere(t *testing.T) {
 	prints := map[string]bool{"serve": false, "node": false, "native-host": false, "daemon": false, "setup": false}
-	walkCommands(commands(), func(c *cobra.Command) {
+	var check func(*cobra.Command)
+	check = func(c *cobra.Command) {
 		wants, is := prints[c.Name()]
 		if wants = wants || !is; c.HasSubCommands() || c.Name() == "help" || c.HasParent() && c.Parent().Name() == "completion" {
 			wants = false
@@ -280,7 +281,11 @@ func TestJSONEverywhere(t *testing.T) {
 		if has := c.Flags().Lookup("json") != nil; has != wants {
 			t.Errorf("%s: --json is there: %v", c.CommandPath(), has)
 		}
-	})
+		for _, below := range c.Commands() {
+			check(below)
+		}
+	}
+	check(commands())
 	for _, args := range [][]string{{"config", "cursor", "--write", "--json"}, {"config", "cursor", "--remove", "--json"},
 		{"config", "cursor", "--remove", "--json"}, {"extension", "install", "--user-data-dir", t.TempDir(), "--json"}} {
 		if args[1] == "cursor" && args[2] == "--write" {
@@ -291,5 +296,24 @@ func TestJSONEverywhere(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &paths); err != nil {
 			t.Errorf("%q: %q, %s", args, out, errs)
 		}
+	}
+}
+
+// A list of several tabs is in their order. A page's title may have dashes, and two frames of a tab are two pages.
+func TestListByTab(t *testing.T) {
+	var got strings.Builder
+	for _, row := range byTab([]listed{
+		{URI: "https://b.example/x", Title: "X - Inbox - Mail (tab 2 of Chrome, profile Work - home, b.example)", Tab: 2},
+		{URI: "https://a.example/y", Title: "Y (new) - Shop (tab 1, a.example)", Tab: 1},
+		{URI: "https://c.example/z", Title: "Z - Frame (tab 1, c.example)", Tab: 1},
+		{URI: "https://a.example/{id}", Title: "W - Shop (tab 1, a.example)", Tab: 1, Template: true},
+		{URI: "https://d.example/n", Name: "n", Tab: 3},
+	}) {
+		got.WriteString(strings.Join(row, "|") + "\n")
+	}
+	if want := "Frame (tab 1, c.example)\n  https://c.example/z|Z\nShop (tab 1, a.example)\n  https://a.example/y|Y (new)\n" +
+		"  https://a.example/{id}|W\nMail (tab 2 of Chrome, profile Work - home, b.example)\n  https://b.example/x|X - Inbox\n" +
+		"\n  https://d.example/n|n\n"; got.String() != want {
+		t.Errorf("it prints\n%s", got.String())
 	}
 }
