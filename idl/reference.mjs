@@ -16,22 +16,22 @@ import { output, packages, root, unsupported } from "./output.mjs";
 
 const { parseSync } = await import(pathToFileURL(packages.resolve("vite")));
 
-/** The purpose of each module. A module without a line here is an error. */
+/** The purpose of each module, if its name does not say it. A module without a line here is an error. */
 const modules = {
   pagewire:
     "The script tag gives these as globals, and takes options as attributes: `data-load`, `data-gateway`, " +
     "`data-expose-errors`. Lists have spaces between; `freshState` and `navigatingTools` are for `configure` alone.",
-  react: "For React.",
+  react: "",
   dev: "For an app in development.",
   extension: "For an extension's service worker: the documents of its tabs.",
-  next: "For Next.js' configuration.",
-  testing: "For tests.",
+  next: "",
+  testing: "",
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",
-  vite: "For Vite's configuration.",
-  vue: "For Vue.",
+  vite: "",
+  vue: "",
 };
-const modulesOfOthers = { store: "For stores.", elements: "For HTML." };
+const modulesOfOthers = { store: "", elements: "" };
 
 /**
  * Parts of interfaces, which pagewire.d.ts joins, and types that the module exports by another

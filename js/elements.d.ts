@@ -1,8 +1,8 @@
 /// <reference path="./pagewire.d.ts" />
 
 /**
- * Import it, and agents get each element with `data-resource` as a resource, and each form with `toolname` as a tool,
- * unless the browser does that. It exports nothing, and does nothing on a server.
+ * Import it, and agents get elements with `data-resource` as resources, and forms with `toolname` as tools, unless the
+ * browser does that. It exports nothing, and does nothing on a server.
  */
 export {};
 

@@ -41,6 +41,6 @@ export interface Agent {
 
 /**
  * Connects an agent to `page`, or to this process's page (jsdom, happy-dom or a browser). Import it before the page's
- * modules: it installs the page API. Rejects without a page that has Pagewire.
+ * modules. Rejects without a page that has Pagewire.
  */
 export function watch(page?: DrivenPage): Promise<Agent>;

@@ -9,10 +9,7 @@ export function watchResource(
   options?: WatchOptions,
 ): ResourceWatch;
 
-/**
- * Whether a host announces subscriptions: in `serverResources` (ext-apps#659), in `experimental` (which the stock App
- * keeps), in the host context (after a reload), or in `resources` (prefab).
- */
+/** Whether a host announces subscriptions, in any of the places where hosts do. */
 export function canSubscribe(capabilities: object | undefined, context?: object): boolean;
 
 /** An `App` of @modelcontextprotocol/ext-apps 2.x. */

@@ -2,9 +2,8 @@
  * Lets a View subscribe to the resources of `upstream`, a server. `bridge` is an AppBridge, or the View's frame or
  * window.
  *
- * Call it for each View that may know this server, before its bridge is connected; later, the View learns of
- * subscriptions at its next request. They end with the frame, its document or the bridge. If the document may be another
- * App, a `ping` asks it.
+ * Call it for each View that may know this server, before its bridge is connected. The subscriptions end with the frame,
+ * its document or the bridge.
  */
 export function attachViews(
   bridge: BridgeLike | HTMLIFrameElement | Window,
