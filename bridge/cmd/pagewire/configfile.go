@@ -66,11 +66,14 @@ func (c *configFile) read() error {
 	if err != nil {
 		return err
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin with a byte order mark
 	var all map[string]any
 	var invalid *toml.DecodeError
 	if err := toml.Unmarshal(text, &all); errors.As(err, &invalid) {
 		line, _ := invalid.Position()
-		return fmt.Errorf("line %d is not TOML, such as launch = true or name = \"Work\"", line)
+		return fmt.Errorf(`line %d is not TOML, such as launch = true or name = "Work"`, line)
+	} else if err != nil {
+		return err
 	}
 	c.set = map[string][]string{}
 	flags := serveInto(new(serveFlags)).Flags()
