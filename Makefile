@@ -178,7 +178,7 @@ test-pages: $(BUILD) browser $(PEERS) $(PAGES) ## 32 pages of others: what agent
 	$(call gotest,pages,env PAGES=all go test -json -count=1 -timeout 30m -run TestShownPagesOfOthers ./e2e)
 	@grep -oE '[^ ]+\.html: .* bytes' $(RESULTS)/pages.json
 
-test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
+test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, three widths, axe-core. PICTURES=DIR keeps pictures
 	@go vet -tags look ./e2e/docs
 	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run 'Test(Look|Site)' ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
 

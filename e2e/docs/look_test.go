@@ -20,7 +20,7 @@ import (
 var pictures = flag.String(
 	"pictures",
 	"",
-	"write a picture of each page, in both themes and widths, to this directory "+
+	"write a picture of each page, in both themes and three widths, to this directory "+
 		"(its path from the module's root)",
 )
 
@@ -43,8 +43,8 @@ func places(t *testing.T) []string {
 	return found
 }
 
-// TestLook opens each page of the manual and of the demos in both themes, in a wide window and in
-// one of 360 px. None may scroll sideways, write an error to its console, or break a rule of
+// TestLook opens each page of the manual and of the demos in both themes, in windows of 1280, 1600
+// and 360 px. None may scroll sideways, write an error to its console, or break a rule of
 // axe-core. axe-core checks the narrow window.
 //
 // make test-docs runs it.
@@ -88,6 +88,10 @@ func TestLook(t *testing.T) {
 					t.Fatalf("%s: %v", place, err)
 				}
 				look("layoutProblems()", 1280)
+				if err := chromedp.Do(tab, chromedp.EmulateViewport(1600, 900)); err != nil {
+					t.Fatal(err)
+				}
+				look("layoutProblems()", 1600)
 				if err := chromedp.Do(tab, chromedp.EmulateViewport(360, 900)); err != nil {
 					t.Fatal(err)
 				}

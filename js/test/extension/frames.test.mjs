@@ -68,6 +68,16 @@ test("the first frame has the browser's facts, and none of the page's", async (t
   assert.deepEqual(JSON.parse(heard[4]), [["note", { title: "C", focused: 3 }]]);
 });
 
+test("names of what a page offers are a text, and bounded", async (t) => {
+  const { page, document } = await linked(t);
+  page.say({ offers: 2, names: "Cart\nOrders\n" });
+  assert.equal(document.names, "Cart\nOrders\n");
+  for (const names of [["Cart"], {}, 1]) page.say({ names });
+  assert.equal(document.names, "Cart\nOrders\n");
+  page.say({ names: "x".repeat(100_000) });
+  assert.ok(document.names.length <= 1024);
+});
+
 test("what a page says before its link, or of one that is over, is not passed on", async (t) => {
   const { page, heard, link, document } = await linked(t);
   page.say(hello({ epoch: "e" })); // of an earlier link: the page has not confirmed the start
