@@ -36,8 +36,7 @@ func configCommand() *cobra.Command {
 		Long: "Prints the entry with which an agent program starts pagewire serve; flags after\n" +
 			"-- go to pagewire serve. --write puts it into the program's settings. --live\n" +
 			"also adds hooks or a plugin that tell its model of changes. Programs:\n" +
-			oneOf(clientNames(anyClient)) + ".\n" +
-			"With --live: " + strings.Join(clientNames(clientconfig.Client.IsLive), ", ") + ".",
+			oneOf(clientNames(anyClient)) + ".",
 		Example:   "  pagewire config claude-desktop --write -- --chrome auto\n  pagewire config codex --live",
 		ValidArgs: clientNames(anyClient),
 		Args: func(cmd *cobra.Command, args []string) error {

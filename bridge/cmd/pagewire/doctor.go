@@ -65,7 +65,7 @@ var checks = []struct {
 
 func doctorCommand() *cobra.Command {
 	var c checkup
-	var asJSON bool
+	var to results
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the connection between pages and agents",
@@ -101,7 +101,7 @@ func doctorCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := printFindings(cmd.OutOrStdout(), all, asJSON); err != nil {
+			if err := printFindings(cmd.OutOrStdout(), all, to.json); err != nil {
 				return err
 			}
 			if failed > 0 {
@@ -110,7 +110,7 @@ func doctorCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	to.add(cmd, "a JSON array")
 	cmd.Flags().StringVar(&c.chrome, "chrome", "auto",
 		"DevTools `URL` of the running browser, or auto")
 	c.add(cmd)

@@ -199,6 +199,10 @@ func TestOutputIntoAFile(t *testing.T) {
 		t.Errorf("status %d, %q", status, out)
 	}
 	holds("failed", "paid\n") // a result that says what failed is a result
+	if status, out, _ := r.command("doctor", "-o", file("doctor"), "--chrome", "http://"+testkit.Addr(t)); status != exitFailed || out != "" ||
+		!strings.Contains(string(testkit.Must(os.ReadFile(file("doctor")))(t)), "fail  debugging") {
+		t.Errorf("doctor: status %d, %q", status, out)
+	}
 	if all := testkit.Must(os.ReadDir(dir))(t); slices.ContainsFunc(all, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }) {
 		t.Errorf("temporary files are left: %v", all)
 	}
