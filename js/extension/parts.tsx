@@ -142,7 +142,7 @@ function SiteCard({ site: { origin, pages }, state, act }: { site: Site; state: 
           ? `Offers ${offers}. Agents do not see them yet.`
           : state.on.stop
             ? "Allowed, but all sites are stopped."
-            : `${allowed(grant)} ${linked ? `Agents see ${offers}` : "No gateway is connected"}.`}
+            : `${allowed(grant)} ${linked ? `Agents see ${offers}` : "Not connected yet"}.`}
       </p>
       <ul class="names" aria-label="What agents can read and call">
         {[...names].map((name) => (
@@ -240,7 +240,7 @@ export function Gateway({ state: { gateway }, act }: { state: PanelState; act: D
   const { connected, transport, why } = gateway;
   return (
     <div class={connected ? "gateway connected" : "gateway"}>
-      <p class={connected || why ? "" : "dim"} role="status">
+      <p class={why ? "why" : connected ? "" : "dim"} role="status">
         {connected ? `Connected by ${transport}.` : why || "Not connected: nothing is shared."}
       </p>
       {why === notInstalled && (
