@@ -95,10 +95,15 @@ func (c *configFile) read() error {
 			if what == "file" && !filepath.IsAbs(text) { // agents start serve anywhere
 				text = filepath.Join(filepath.Dir(c.path), text)
 			}
+			want := map[bool]string{true: `a list, such as ["a", "b"]`, false: "one value"}[takesList]
+			_, isText := value.(string)
 			_, isTable := value.(map[string]any)
-			if isTable || isList != takesList {
-				want := map[bool]string{true: `a list, such as ["a", "b"]`, false: "one value"}
-				return fmt.Errorf("line %d: %s: want %s", line, key, want[takesList])
+			takesText := !slices.Contains([]string{"bool", "int"}, flag.Value.Type())
+			if isList == takesList && !isTable {
+				want = map[bool]string{true: "a text in quotes", false: "no quotes"}[takesText]
+			}
+			if isList != takesList || isTable || isText != takesText {
+				return fmt.Errorf("line %d: %s: want %s", line, key, want)
 			} else if err := flags.Set(key, text); err != nil {
 				return fmt.Errorf("line %d: %w", line, flagError(err))
 			}
