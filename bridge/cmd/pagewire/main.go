@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime"
@@ -32,6 +33,7 @@ import (
 )
 
 func main() {
+	log.SetOutput(io.Discard) // where net/http's client reports what it ignores
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // under nohup SIGHUP is ignored
 		ends = append(ends, syscall.SIGHUP)

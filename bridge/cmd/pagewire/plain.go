@@ -27,6 +27,7 @@ var inPlainWords = [][2]string{
 	{`address already in use`, `another program uses this address`},
 	{`no such host`, `no computer has this name`},
 	{`use of closed network connection|connection reset by peer|broken pipe`, `the connection ended`},
+	{`readLoopPeekFailLocked.*|net/http: HTTP/.*|malformed HTTP .*`, `it does not speak HTTP`},
 	{`context deadline exceeded|i/o timeout`, `no answer in time`},
 	{`context canceled`, `interrupted`},
 	{`(^|: )(?:json|jsontext): .*|(^|: )invalid character .*|unexpected end of JSON input`,

@@ -129,6 +129,7 @@ func TestPlain(t *testing.T) {
 		"json: cannot unmarshal string into Go value of type int":                   "it is not valid JSON",
 		"https://a.example/EOFs: Resource not found":                                "https://a.example/EOFs: Resource not found",
 		"settings.json: is read-only":                                               "settings.json: is read-only",
+		"x: readLoopPeekFailLocked: %!w(<nil>)":                                     "x: it does not speak HTTP",
 		`connection closed: calling "tools/list": client is closing: EOF`:           "the connection to pagewire serve ended",
 	} {
 		if got := plain(text); got != want {
