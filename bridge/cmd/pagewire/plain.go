@@ -19,7 +19,7 @@ var inPlainWords = [][2]string{
 	{`(^|: )(?:dial|read|write|listen|accept) (?:tcp|unix)\d?:? `, `$1`},
 	{`(^|: )(?:open|read|write|\w*stat|mkdir|rename|remove|unlink|lookup|fork/exec|\w+at) ` +
 		`((?:[A-Z]:)?[^:]+): `, `$1$2: `},
-	{`(^|: )(?:connect|bind): `, `$1`},
+	{`(^|: )(?:connect|bind|parsing [a-z ]+): `, `$1`},
 	{`no such file or directory|The system cannot find the \w+ specified.`, `it does not exist`},
 	{`permission denied|operation not permitted|Access is denied.`, `you have no permission`},
 	{`exec: ("[^"]*"): (?:executable file not found.*)?`, `$1 cannot be run`},
