@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -123,6 +124,8 @@ func threeActions(t *testing.T, root string, flags ...string) {
 
 	isConnected, asked := make(chan bool), make(chan bool, 1)
 	m := newModel(t, step{before: func() { asked <- true; <-isConnected }, tool: "read_page_resource"}, step{say: "DONE"})
+	goOn := sync.OnceFunc(func() { close(isConnected) })
+	t.Cleanup(goOn) // the model's server ends only with its requests
 	hub := "127.0.0.1:7433"
 	if len(flags) > 0 {
 		hub = flags[1]
@@ -169,7 +172,7 @@ func threeActions(t *testing.T, root string, flags ...string) {
 		testkit.OK(t, cmd.Start())
 		go func() { ended <- cmd.Wait() }()
 		testkit.Eventually(t, "setup asks for the program's start", func() bool {
-			return said.Has("Gemini CLI is set up, and not connected: start Gemini CLI")
+			return said.Has("→ start Gemini CLI")
 		})
 	})
 	line := "pagewire doctor " + strings.Join(flags, " ")
@@ -202,7 +205,7 @@ func threeActions(t *testing.T, root string, flags ...string) {
 	if first, _, _ := strings.Cut(string(out), "\n"); err != nil || !strings.HasSuffix(first, want) {
 		t.Errorf("the doctor says %v\n%s", err, out)
 	}
-	close(isConnected)
+	goOn()
 	text := testkit.Receive(t, "the agent ends", answer)
 	if !strings.Contains(string(text), "DONE") || !strings.Contains(unescaped(m.last()), `{"tea":"Assam","cups":"2"}`) {
 		t.Errorf("the agent says %s\nits model got %.2000s", text, m.last())

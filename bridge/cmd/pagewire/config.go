@@ -224,9 +224,6 @@ func (c *configuration) run() (err error) {
 		c.say(unchanged)
 		return nil
 	}
-	if !c.remove && !c.skill && !c.part {
-		c.say(c.pages())
-	}
 	if !c.part {
 		c.say("restart " + name + " to have it noticed")
 	}
@@ -234,28 +231,13 @@ func (c *configuration) run() (err error) {
 		if allow := c.Client.Allow(c.Places); allow != "" {
 			c.say(allow)
 		}
-		c.say("pagewire config " + c.Client.Name + " --remove takes it out")
+		c.say("to undo this: pagewire config " + c.Client.Name + " --remove")
 	}
 	return nil
 }
 
 func (c *configuration) say(sentence string) {
 	fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", sentence)
-}
-
-// pages tells how pages will come to the agents of the client.
-func (c *configuration) pages() string {
-	o, err := parseServe(c.Serve)
-	switch {
-	case c.overHTTP || err != nil:
-		return "its agents see the pages of the pagewire serve that runs"
-	case o.launch:
-		return "its agents see the pages of a browser that pagewire serve launches"
-	case o.Flags.Chrome != "":
-		return "its agents see the pages of your running browser"
-	}
-	return "its agents see pages whose script tag has data-gateway, and what the extension allows (pagewire extension); " +
-		"-- --launch or -- --chrome auto adds a browser"
 }
 
 // parseServe parses the flags of the server that a client will start, so that config reports their

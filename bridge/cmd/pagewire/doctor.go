@@ -47,7 +47,8 @@ type checkup struct {
 	tokenFile, chrome string
 }
 
-// checks begin with their result. The rest is in the order in which a page's state travels. Each takes a few seconds at most.
+// checks begin with the result of all. The others are in the order in which a page's state travels.
+// Each takes a few seconds at most.
 var checks = []struct {
 	name string
 	run  func(context.Context, checkup) finding
@@ -59,7 +60,6 @@ var checks = []struct {
 	{"token", checkToken},
 	{"daemon", checkDaemon},
 	{"extension", checkExtension},
-	{"permission", checkPermission},
 	{"configuration", checkConfig},
 }
 
@@ -69,9 +69,9 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the connection between pages and agents",
-		Long: "Checks what pagewire serve needs, and how each agent program learns of changes.\n" +
-			"A line is ok, warn (there is another way) or fail, and says what to do. The exit\n" +
-			"code is 1 if a line is fail.",
+		Long: "Says whether an agent sees pages, and what to do next. Then it checks what\n" +
+			"pagewire serve needs, and how agent programs learn of changes. A line is ok,\n" +
+			"warn (there is another way) or fail. The exit code is 1 if a line is fail.",
 		Example: "  pagewire doctor",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -285,7 +285,7 @@ func checkExtension(context.Context, checkup) finding {
 			"no browser knows the extension's native host: pages of the extension do not reach agents",
 			"pagewire extension install")
 	}
-	return ok(fmt.Sprintf("known to %q", known))
+	return ok("known to " + strings.Join(slices.Compact(known), ", "))
 }
 
 // An agentProgram is one on this computer, and what its settings have of pagewire.
@@ -316,19 +316,14 @@ func (p agentProgram) finding() (f finding) {
 	case p.err != nil:
 		f = warn(p.err.Error(), "mend that: until then "+p.Title+
 			" may not read its settings, and config refuses them")
-	case !p.is.Entry && p.is.Live == 0:
+	case !p.is.Entry:
 		f = warn(p.Title+" is not set up", "if its agents are to see pages: "+todo)
 	case !p.IsLive():
 		f = ok(p.Title +
 			" is set up: results of tools say what has changed; nothing else is known that would")
-	case !p.is.Entry:
-		f = warn(p.Title+" has hooks or a plugin of pagewire, and no entry that starts it", todo)
-	case p.is.Live == 0:
-		f = warn(p.Title+" is set up: results of tools alone say what has changed",
-			"to have it "+p.Says()+": "+todo)
 	case p.is.Live < p.is.Parts:
-		f = warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", p.Title,
-			p.is.Live, p.is.Parts), todo)
+		f = warn(fmt.Sprintf("%s is set up, with %d of the %d parts that tell it of changes", p.Title,
+			p.is.Live, p.is.Parts), "to have its model "+p.Says()+": "+todo)
 	default:
 		f = ok(p.Title + " is set up, and its model is " + p.Says())
 	}
@@ -336,71 +331,58 @@ func (p agentProgram) finding() (f finding) {
 	return f
 }
 
-// checkConnection is the result of all other checks: whether an agent sees pages.
+// checkConnection is the result of all other checks.
 func checkConnection(ctx context.Context, c checkup) finding {
-	var setUp []clientconfig.Client
-	for _, p := range programs() {
-		if p.is.Entry {
-			setUp = append(setUp, p.Client)
-		}
-	}
-	f, _ := connection(ctx, c.addr, setUp, true)
+	f, _ := connection(ctx, c.addr, nil)
 	return f
 }
 
-// connection says whether an agent of these programs, or with others of any, is connected and sees
-// pages. If only a page is missing, demo is the address of one.
-func connection(ctx context.Context, hub string, setUp []clientconfig.Client,
-	others bool) (f finding, demo string) {
+// connection says whether an agent of one of these programs is connected and sees pages; nil are
+// the programs that are set up, and any other. If only a page is missing, demo is the address of
+// one.
+func connection(ctx context.Context, hub string,
+	of []clientconfig.Client) (f finding, demo string) {
+	others, waits, names := of == nil, "", []string(nil)
+	for _, p := range programs() {
+		if others && p.is.Entry {
+			of = append(of, p.Client)
+		}
+	}
 	s, _ := serve.Ask(ctx, hub, versionName()) // checkDaemon reports the error
-	var names, waits []string
 	for _, a := range s.Who {
-		i := slices.IndexFunc(setUp, func(c clientconfig.Client) bool { return c.Is(a.Name) })
 		name := cmp.Or(a.Name, "an agent")
+		i := slices.IndexFunc(of, func(c clientconfig.Client) bool { return c.Is(a.Name) })
 		if i >= 0 {
-			name = setUp[i].Title
+			name = of[i].Title
 		} else if !others {
 			continue
 		}
-		if a.Pages > 0 {
-			return ok(fmt.Sprintf("%s is connected; it sees %s", name, counted(a.Pages, "page"))), ""
+		switch a.Pages {
+		case 0:
+			waits = name + " is connected, but sees no page"
+		case 1:
+			return ok(name + " is connected; it sees 1 page"), ""
+		default:
+			return ok(fmt.Sprintf("%s is connected; it sees %d pages", name, a.Pages)), ""
 		}
-		waits = append(waits, name)
 	}
-	for _, c := range setUp {
+	for _, c := range of {
 		names = append(names, c.Title)
 	}
-	_, err := assets.FS()
-	switch all := strings.Join(names, ", "); {
-	case len(waits) > 0 && (s.Addr == "" || err != nil):
-		return warn(waits[0]+" is connected; it sees no page",
-			"open a page that offers something to agents"), ""
-	case len(waits) > 0:
-		demo = "http://" + s.Addr + "/demo/"
-		return warn(waits[0]+" is connected; it sees no page", "open "+demo+" in a browser"), demo
+	switch at := "http://" + hub + "/demo/"; {
+	case waits != "" && s.Addr == "" && len(s.Notices) > 0:
+		return warn(waits, anotherPort), ""
+	case waits != "":
+		if s.Addr != "" { // which takes the daemon a moment
+			demo = at
+		}
+		return warn(waits, "open "+at+" in a browser"), demo
 	case len(names) == 0:
 		return warn("no agent program is set up", "pagewire setup"), ""
-	case len(names) == 1:
-		return warn(all+" is set up, and not connected", "start "+all+"; if it is running, restart it"), ""
-	default:
-		return warn(all+" are set up, and none is connected",
-			"start one of them; if it is running, restart it"), ""
 	}
-}
-
-// counted is a number and a noun.
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprint(n, " ", noun)
-}
-
-// checkPermission only informs: a browser does not publish the permissions of its user.
-func checkPermission(context.Context, checkup) finding {
-	return ok(
-		"a public page with data-gateway asks you once whether it may reach this machine (Local Network " +
-			"Access); pages of --chrome, --launch and the extension need not ask")
+	are := map[bool]string{true: " is", false: " are"}[len(names) == 1]
+	return warn(strings.Join(names, " and ")+are+" set up, but not connected",
+		"start "+strings.Join(names, " or ")+"; if it is running, restart it"), ""
 }
 
 func getJSON(ctx context.Context, url string, into any) error {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,171 +21,144 @@ import (
 // A wizard is one run of setup. It asks, does what config and extension install do, and waits for
 // what doctor reports.
 type wizard struct {
-	cmd         *cobra.Command
-	yes, noLive bool
-	timeout     time.Duration
-	answers     *bufio.Reader
-	ended       bool // by a signal, or at the end of the answers
+	configuration // of each client
+	yes, ended    bool
+	timeout       time.Duration
+	answers       chan string
 }
 
 func setupCommand() *cobra.Command {
-	var w wizard
+	w := wizard{answers: make(chan string)}
+	w.write, w.part = true, true
 	cmd := &cobra.Command{
 		Use:   "setup [AGENT...] [-- FLAG...]",
 		Short: "Connect the agent programs and browsers of this computer",
-		Long: "Finds agent programs and browsers on this computer, asks which to set up, and\n" +
-			"writes what pagewire config --live and pagewire extension install write. It\n" +
-			"replaces nothing of yours. Then it waits until an agent sees a page, and opens a\n" +
-			"demo page if there is none. Without a terminal it needs --yes, and waits only\n" +
-			"with --timeout. Flags after -- go to pagewire serve. See pagewire config.",
+		Long: "Finds agent programs and browsers, asks which to set up, and does what\n" +
+			"pagewire config --live and pagewire extension install do. An entry that is there\n" +
+			"stays. Then it waits until an agent sees a page, and opens a demo if there is\n" +
+			"none. Without a terminal it needs --yes, and waits only with --timeout.",
 		Example:   "  pagewire setup\n  pagewire setup codex --yes",
 		ValidArgs: clientNames(anyClient),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w.cmd, w.answers = cmd, bufio.NewReader(cmd.InOrStdin())
-			if terminal := cli.IsTerminal(cmd.InOrStdin()); !terminal && !w.yes {
-				return usageError{cmd, errors.New("setup asks questions, and there is no terminal: " +
-					"--yes takes what it proposes")}
-			} else if !terminal && !cmd.Flags().Changed("timeout") {
+			w.cmd = cmd
+			if cli.IsTerminal(cmd.InOrStdin()) {
+				go w.listen()
+			} else if !w.yes {
+				return usageError{cmd, errors.New("there is no terminal to ask you on: add --yes")}
+			} else if !cmd.Flags().Changed("timeout") {
 				w.timeout = 0
 			}
-			dash := cmd.ArgsLenAtDash()
-			if dash < 0 {
-				dash = len(args)
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				args, w.Serve = args[:dash:dash], args[dash:]
 			}
-			return w.run(slices.Clip(args[:dash]), args[dash:])
+			return w.run(args)
 		},
 	}
 	cmd.Flags().BoolVarP(&w.yes, "yes", "y", false, "ask nothing, and do what it proposes")
-	cmd.Flags().BoolVar(&w.noLive, "no-live", false,
-		"write no hooks and no plugin")
+	cmd.Flags().BoolVar(&w.Force, "force", false, "replace a different entry of the same name")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 2*time.Minute,
 		"fail if no agent sees a page after this `time`; 0 does not wait")
 	return cmd
 }
 
-func (w *wizard) run(names, flags []string) error {
-	o, err := parseServe(flags)
-	if err != nil {
-		return usageError{w.cmd, err}
-	}
-	places, err := clientconfig.Here()
-	if err != nil {
-		return err
-	}
+func (w *wizard) run(names []string) error {
+	var chosen []*configuration
 	var titles, browsers []string
-	named, given := len(names) > 0, len(flags) > 0
+	named := len(names) > 0
 	for _, p := range programs() {
 		titles = append(titles, p.Title)
 		if !named {
 			names = append(names, p.Name)
 		}
 	}
+	w.Keep = len(w.Serve) == 0
+	for _, name := range names {
+		c := w.configuration
+		if err := c.check(name); err != nil {
+			return usageError{w.cmd, err}
+		}
+		chosen = append(chosen, &c)
+	}
+	places, err := clientconfig.Here()
+	if err != nil {
+		return err
+	}
 	used, _ := nativehost.Used(places, "") // it fails if there are none
 	for _, h := range used {
 		browsers = append(browsers, h.Browser)
 	}
-	browsers = slices.Compact(browsers)
-	if len(names) == 0 {
-		return cli.Hint(errors.New("no agent program was found on this computer"),
-			"name yours, as in: pagewire setup codex")
-	}
-	var all, chosen []*configuration
-	var clients []clientconfig.Client
-	for _, name := range names {
-		c := &configuration{cmd: w.cmd, write: true, part: true}
-		if c.Serve = flags; c.check(name) != nil {
-			return usageError{w.cmd, c.check(name)}
-		}
-		all = append(all, c)
-	}
-	w.say("found agent programs: " + list(titles) + "; browsers: " + list(browsers))
-	for _, c := range all {
-		if named || w.ask("Set up "+c.Client.Title+"?") {
-			chosen, clients = append(chosen, c), append(clients, c.Client)
-		}
-	}
-	live := !w.noLive && slices.ContainsFunc(clients, clientconfig.Client.IsLive) &&
+	found := cmp.Or(strings.Join(slices.Compact(browsers), ", "), "none")
+	w.say("agent programs: " + cmp.Or(strings.Join(titles, ", "), "none") + "; browsers: " + found)
+	chosen = slices.DeleteFunc(chosen, func(c *configuration) bool {
+		return !named && !w.ask("Set up "+c.Client.Title+"?")
+	})
+	live := slices.ContainsFunc(chosen, func(c *configuration) bool { return c.Client.IsLive() }) &&
 		w.ask("Tell models when a page changes?")
-	_, err = browser.Find()
-	switch own := o.launch || o.Flags.Chrome != ""; {
-	case len(chosen) == 0 || own:
-		browsers = nil
-	case len(browsers) > 0:
-		if !w.ask("Let the Pagewire extension reach agents from " + list(browsers) + "?") {
-			browsers = nil
-		}
-	case err == nil && launched.HasDisplay() && w.ask("Let agents launch a browser of their own?"):
-		flags = append(flags, "--launch")
+	o, _ := parseServe(w.Serve) // check has reported an error
+	extension := false
+	if _, err := browser.Find(); len(chosen) == 0 || o.launch || o.Flags.Chrome != "" {
+	} else if len(used) > 0 {
+		extension = w.ask("Let the Pagewire extension reach agents from " + found + "?")
+	} else if err == nil && launched.HasDisplay() && w.ask("Let agents launch a browser?") {
+		w.Serve = append(w.Serve, "--launch")
 	}
-	if w.ended {
-		return errors.New("interrupted, and nothing was written")
-	} else if len(chosen) == 0 {
-		w.say("nothing was chosen, and nothing was written")
-		return nil
+	if w.ended || len(chosen) == 0 {
+		return cli.Hint(errors.New("no agent program was chosen, and nothing was written"),
+			"if yours was not found, name it, as in: pagewire setup codex")
 	}
 
-	err = cli.Interruptible(w.cmd.Context(), func() error {
-		for _, c := range chosen {
-			c.Serve, c.live = flags, live && c.Client.IsLive()
-			err := c.run()
-			if errors.Is(err, clientconfig.ErrOther) {
-				err = cli.Hint(err, "it stays; to replace it, run this again after: pagewire config "+
-					c.Client.Name+" --remove --force")
-				if !given {
-					w.say(err.Error() + ": " + cli.Remedy(err))
-					continue
-				}
-			}
-			if err != nil {
-				return err
-			}
+	var clients []clientconfig.Client
+	for _, c := range chosen {
+		c.Serve, c.live = w.Serve, live && c.Client.IsLive()
+		clients = append(clients, c.Client)
+		if err := cli.Interruptible(w.cmd.Context(), c.run); err != nil {
+			return err
 		}
-		if len(browsers) == 0 {
-			return nil
-		}
+	}
+	if extension {
 		if err := installHosts(w.cmd, "", false); err != nil {
-			w.say(err.Error() + "; see pagewire extension install --help")
+			w.say(plain(err.Error()) + "; see pagewire extension install --help")
 		}
-		w.say("to show agents any other site, add the extension to your browser: " + manual + "/extension.md")
-		return nil
-	})
-	if err != nil {
-		return err
+		w.say("to show agents any site, add the extension to your browser: " + manual + "/extension.md")
 	}
 	return w.wait(o.Hub, clients)
 }
 
 // wait waits until an agent of one of the clients sees a page. It opens a page if there is none.
 func (w *wizard) wait(hub string, clients []clientconfig.Client) error {
-	ctx, cancel := context.WithTimeout(w.cmd.Context(), max(w.timeout, 1))
-	defer cancel()
-	said, opened := "", false
+	began, said, opened := time.Now(), "", ""
+	if w.timeout > 0 {
+		w.say("waiting until an agent sees a page; Ctrl+C ends this, and undoes nothing")
+	}
 	for {
-		f, demo := connection(w.cmd.Context(), hub, clients, false)
-		if f.Do == "" {
-			_, err := fmt.Fprintln(w.cmd.OutOrStdout(), cli.Plain(f.Says))
+		f, demo := connection(w.cmd.Context(), hub, clients)
+		switch {
+		case f.Do == "":
+			_, err := fmt.Fprintln(w.cmd.OutOrStdout(), f.Says)
 			return err
-		}
-		if f.Says != said {
-			said = f.Says
-			w.say(f.Says + ": " + f.Do)
-		}
-		if w.timeout == 0 {
+		case f.Do != said:
+			said = f.Do
+			w.say(f.Says)
+			w.say("→ " + f.Do)
+		case demo != opened && demo != "":
+			opened = demo
+			go func() { _ = startBrowser(demo) }() // if it cannot, f says what to do
+		case w.cmd.Context().Err() != nil:
+			return errors.New("interrupted; " + f.Says)
+		case w.timeout == 0:
 			return nil
+		case time.Since(began) > w.timeout:
+			return cli.Hint(fmt.Errorf("gave up after %v; %s", w.timeout, f.Says), f.Do)
 		}
-		if demo != "" && !opened {
-			opened = true
-			go func() { _ = startBrowser(demo) }() // without one, the sentence above says what to do
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-			continue
-		case <-ctx.Done():
-		}
-		if w.cmd.Context().Err() != nil {
-			return errors.New("interrupted: " + f.Says)
-		}
-		return cli.Hint(fmt.Errorf("gave up after %v: %s", w.timeout, f.Says), f.Do)
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// listen passes on the lines of a person.
+func (w *wizard) listen() {
+	defer close(w.answers)
+	for lines := bufio.NewScanner(w.cmd.InOrStdin()); lines.Scan(); {
+		w.answers <- strings.ToLower(strings.TrimSpace(lines.Text()))
 	}
 }
 
@@ -193,42 +166,18 @@ func (w *wizard) wait(hub string, clients []clientconfig.Client) error {
 func (w *wizard) ask(question string) bool {
 	if w.yes {
 		w.say(question + " yes")
+		return true
 	}
-	for !w.yes && !w.ended {
+	for !w.ended {
 		fmt.Fprint(w.cmd.ErrOrStderr(), question, " [Y/n] ")
-		answer := make(chan string, 1)
-		go func() {
-			text, err := w.answers.ReadString('\n')
-			if err != nil {
-				text = "\x04" // as Ctrl+D is
-			}
-			answer <- text
-		}()
 		select {
-		case <-w.cmd.Context().Done():
-			w.ended = true
-		case text := <-answer:
-			switch strings.ToLower(strings.TrimSpace(text)) {
-			case "", "y", "yes":
-				return true
-			case "n", "no":
-				return false
-			case "\x04":
-				w.ended = true
+		case answer, more := <-w.answers:
+			if more {
+				return answer == "" || answer[0] == 'y'
 			}
+		case <-w.cmd.Context().Done():
 		}
+		w.ended = true
 	}
-	return w.yes
-}
-
-func (w *wizard) say(sentence string) {
-	fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", cli.Plain(plain(sentence)))
-}
-
-// list lists names in a sentence.
-func list(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
+	return false
 }

@@ -42,10 +42,10 @@ func TestSetupAsks(t *testing.T) {
 	}{
 		"\n\n\n\n": {exitDone, codex + qwen + live + extension, ".codex/config.toml .codex/hooks.json " + host +
 			" .qwen/settings.json"},
-		"n\nY\nmaybe\nn\nno\n": {exitDone, codex + qwen + live + live + extension, ".qwen/settings.json"},
-		"n\nn\n":               {exitDone, codex + qwen + "pagewire: nothing was chosen, and nothing was written\n", ""},
-		"\n\x04":               {exitFailed, codex + qwen + "pagewire: interrupted, and nothing was written\n", ""},
-		"signal":               {exitFailed, codex + "pagewire: interrupted, and nothing was written\n", ""},
+		"n\n Yes \nmaybe\nno\n": {exitDone, codex + qwen + live + extension, ".qwen/settings.json"},
+		"n\nn\n":                {exitFailed, codex + qwen + "pagewire: no agent program was chosen, and nothing was written\n", ""},
+		"\n\x04":                {exitFailed, codex + qwen + "pagewire: no agent program was chosen, and nothing was written\n", ""},
+		"signal":                {exitFailed, codex + "pagewire: no agent program was chosen, and nothing was written\n", ""},
 	} {
 		t.Run(fmt.Sprintf("%q", answers), func(t *testing.T) {
 			home := lonely(t)
@@ -70,7 +70,7 @@ func TestSetupAsks(t *testing.T) {
 			if status := testkit.Receive(t, "setup ends", ended); status != want.status {
 				t.Errorf("status %d, %s", status, &errs)
 			}
-			const found = "pagewire: found agent programs: Codex, Qwen Code; browsers: Chromium\n"
+			const found = "pagewire: agent programs: Codex, Qwen Code; browsers: Chromium\n"
 			if !strings.HasPrefix(errs.String(), found+want.asked) {
 				t.Errorf("it asks %q", &errs)
 			}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/assets"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -57,18 +56,14 @@ func TestSetupWaits(t *testing.T) {
 	}()
 	says := func(want, todo string) {
 		t.Helper()
-		testkit.Eventually(t, want, func() bool { return errs.Has("pagewire: " + want + ": " + todo + "\n") })
+		testkit.Eventually(t, want, func() bool { return errs.Has("pagewire: " + want + "\npagewire: → " + todo + "\n") })
 		if _, said, do := firstOf(t, "--hub", addr); said != want || do != todo {
 			t.Errorf("the doctor says %q, %q, want %q, %q", said, do, want, todo)
 		}
 	}
-	says("Codex is set up, and not connected", "start Codex; if it is running, restart it")
+	says("Codex is set up, but not connected", "start Codex; if it is running, restart it")
 	agentNamed(t, addr, "codex-mcp-client")
-	demo := "open http://" + addr + "/demo/ in a browser"
-	if _, err := assets.FS(); err != nil {
-		demo = "open a page that offers something to agents"
-	}
-	says("Codex is connected; it sees no page", demo)
+	says("Codex is connected, but sees no page", "open http://"+addr+"/demo/ in a browser")
 	testkit.NewPage(t, map[string]string{"http://localhost:3000/cart": "tea"}).Dial(addr, "http://localhost:3000", "")
 	if status := testkit.Receive(t, "setup ends", ended); status != exitDone {
 		t.Errorf("status %d, %s", status, &errs)
@@ -100,7 +95,7 @@ func TestSetupOfAnotherAgent(t *testing.T) {
 		t.Errorf("the doctor says %q", line)
 	}
 	status, _, errs := run("setup", "codex", "--yes", "--timeout", "1ms", "--", "--hub", addr)
-	if status != exitFailed || !strings.HasSuffix(errs, "pagewire: gave up after 1ms: Codex is set up, and not connected\n"+
+	if status != exitFailed || !strings.HasSuffix(errs, "pagewire: gave up after 1ms; Codex is set up, but not connected\n"+
 		"pagewire: start Codex; if it is running, restart it\n") {
 		t.Errorf("status %d, %q", status, errs)
 	}
@@ -119,7 +114,7 @@ func TestSetupIsInterrupted(t *testing.T) {
 	testkit.Eventually(t, "it waits", func() bool { return errs.Has("not connected") })
 	cancel()
 	if status := testkit.Receive(t, "setup ends", ended); status != exitFailed ||
-		!errs.Has("pagewire: interrupted: Codex is set up, and not connected\n") || out.Count("\n") != 2 {
+		!errs.Has("pagewire: interrupted; Codex is set up, but not connected\n") || out.Count("\n") != 2 {
 		t.Errorf("status %d, %s, %s", status, &out, &errs)
 	}
 }

@@ -79,10 +79,6 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	mux.HandleFunc("GET /demo/{$}", func(w http.ResponseWriter, r *http.Request) {
 		h.serve(w, r, "demo.html")
 	})
-	mux.HandleFunc("GET /demo/{file}", func(w http.ResponseWriter, r *http.Request) {
-		files, err := assets.FS()
-		send(w, r, files, err, r.PathValue("file"))
-	})
 	mux.HandleFunc("GET /feed", h.feed)
 	mux.HandleFunc("GET /metrics", h.serveMetrics)
 	mux.HandleFunc("GET /healthz", h.health)
@@ -123,20 +119,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	if files == nil {
 		files, err = assets.Inspector()
 	}
-	if errors.Is(err, assets.ErrNone) && name == "index.html" {
+	if errors.Is(err, assets.ErrNone) && path.Ext(name) == ".html" {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write([]byte(unbuilt))
 		return
 	}
-	send(w, r, files, err, name)
-}
-
-// send writes a file; err is the reason why there are no files. The demo learns at which address
-// its gateway is.
-func send(w http.ResponseWriter, r *http.Request, files fs.FS, err error, name string) {
 	var content []byte
 	if err == nil {
 		content, err = fs.ReadFile(files, name)
+	}
+	if layer, none := assets.FS(); err != nil && none == nil {
+		content, err = fs.ReadFile(layer, name) // the demo is a page of Pagewire
 	}
 	if err != nil {
 		http.NotFound(w, r)
@@ -146,6 +139,7 @@ func send(w http.ResponseWriter, r *http.Request, files fs.FS, err error, name s
 	w.Header().Set("Content-Type", map[string]string{
 		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 		".css": "text/css; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml",
 	}[path.Ext(name)])
 	if name == "demo.html" {
 		content = bytes.ReplaceAll(content, []byte("127.0.0.1:7433"), []byte(html.EscapeString(r.Host)))

@@ -165,7 +165,7 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	case includes(decoded(values[i]), generic(p.value)):
 		return text, nil
 	case !force:
-		return nil, ErrOther
+		return nil, errOther
 	default:
 		values[i].Value = d.parsed(p.value, indentOf(heads[i], indent)).Value
 	}

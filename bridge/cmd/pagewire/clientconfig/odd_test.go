@@ -414,7 +414,7 @@ func TestConfigsThatWriteAtOnce(t *testing.T) {
 				s.Force = true
 				write := func(ctx context.Context) ([]string, error) { return s.Write(ctx, i%2 == 0) }
 				command := []func(context.Context) ([]string, error){s.Remove, d.live, write}[i%3]
-				if _, err := command(t.Context()); err != nil && !errors.Is(err, ErrOther) {
+				if _, err := command(t.Context()); err != nil && !errors.Is(err, errOther) {
 					t.Error(err)
 				}
 			})

@@ -12,9 +12,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
-// Errors about what is there under our name. ErrOther is that of Write.
+// Errors about what is there under our name.
 var (
-	ErrOther   = errors.New("has another entry named " + serverName)
+	errOther   = errors.New("has another entry named " + serverName)
 	errNotOurs = errors.New("has an entry named " + serverName + " that is for something else")
 	errNotOwn  = errors.New("is there, and is not what this pagewire writes")
 )

@@ -85,7 +85,7 @@ func (p part) secret() bool {
 
 // explain adds the file and a remedy to an error.
 func (p part) explain(err error, byHand string) error {
-	if errors.Is(err, ErrOther) || errors.Is(err, errNotOwn) {
+	if errors.Is(err, errOther) || errors.Is(err, errNotOwn) {
 		err = fmt.Errorf("%s %w", p.file, err)
 		return cli.Hint(err, "nothing was written; --force replaces it")
 	}

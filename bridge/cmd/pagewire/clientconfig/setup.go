@@ -25,6 +25,7 @@ type Setup struct {
 	Client Client
 	Places Places
 	Force  bool // replace and remove what is not ours, but has our name
+	Keep   bool // write no entry where there is one, unless Force is set
 
 	Binary string   // the path of this program
 	Serve  []string // the flags of the server that the client starts
@@ -88,7 +89,9 @@ func (s *Setup) WriteSkills(ctx context.Context) ([]string, error) { return s.pu
 
 func (s *Setup) put(ctx context.Context, parts func() []part) ([]string, error) {
 	defer files.TakeTurn(ctx, s.Places.Home)()
-	c, err := s.with(parts())
+	c, err := s.with(slices.DeleteFunc(parts(), func(p part) bool {
+		return s.Keep && !s.Force && p.at != nil && !p.hook && p.has()
+	}))
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func putTOML(text []byte, p part, force bool) ([]byte, error) {
 	case is != nil && includes(is, generic(p.value)):
 		return text, nil
 	case is != nil && !force:
-		return nil, ErrOther
+		return nil, errOther
 	case is != nil:
 		if text, err = takeTOML(text, p, true); err != nil {
 			return nil, err
