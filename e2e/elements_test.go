@@ -92,6 +92,8 @@ func TestElementsForm(t *testing.T) {
 			<input name=own data-resource-private value=SECRET7>
 			<input name=dots style="-webkit-text-security: disc" value=SECRET8>
 			<input name=apiKey value=SECRET10><label>PIN <input name=n value=SECRET11></label>
+			<label>Code <input name=sent inputmode=numeric value=SECRET12></label><input name=code inputmode=numeric value=SECRET13>
+			<label>Country code <input name=countryCode inputmode=numeric value=49></label><input name=coupon id=code value=SPRING>
 			<input name=digit maxlength=1 value=S><input name=number value="4111 1111 1111 1111">
 			<label><input type=checkbox name=keep checked> Remember my password</label>
 			<p id=error></p>
@@ -109,7 +111,7 @@ func TestElementsForm(t *testing.T) {
 		const want = {
 			count: "2", extra: ["a", "b"], size: "l", colour: "blue", tags: ["x"], note: "hello", elements: "1", matches: "2",
 			getAttribute: "3", closest: "4", querySelectorAll: "5", ["__proto__"]: "6",
-			doc: [{ name: "a.txt", size: 7, type: "text/plain" }], keep: "on", outside: "far",
+			doc: [{ name: "a.txt", size: 7, type: "text/plain" }], countryCode: "49", coupon: "SPRING", keep: "on", outside: "far",
 		};
 		const form = () => json("/order");
 		expect("values", await form(), want);

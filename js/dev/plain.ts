@@ -33,7 +33,7 @@ const secrets = new RegExp(
 const named = new RegExp(
   "((?:pass(?:word|wd|phrase)|pwd|secret|token|credential|signature|session[-_]?id|[?&#](?:code|sig|otp|sid)|" +
     "(?:api|access|account|private|signing|master|session)[-_]?key)[\\w-]{0,40})" +
-    '(?:(\\\\?"\\s*:\\s*\\\\?")[^"\\\\]+|(=["\']?)[^\\s"\'&,;<>…]+)|' +
+    '(?:(\\\\?"\\s*:\\s*\\\\?")[^"\\\\]+|(=["\']?|(?<=pass[wp][a-z]+):\\s+(?=\\S*\\d)(?=\\S*[a-z])(?=\\S{6}))[^\\s"\'&,;<>…]+)|' +
     "(\\b(?:authorization|cookie|x-[\\w-]{0,40}(?:key|token|auth))\\s*:\\s*)[^\\r\\n]+",
   "gi",
 );

@@ -62,14 +62,16 @@ const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
 
 /**
  * Words in names and labels of fields whose authors did not think of agents. Here camelCase and
- * snake_case are words.
+ * snake_case are words. A code of digits is for one time; those of a country or a
+ * post office have another word.
  */
 const words = new RegExp(
   "pass ?(word|phrase|code|wd)|\\b(pwd?|pin|cv[cv]2?|csc|otp|totp|[2m]fa|iban|ssn|tokens?|secrets?|credentials?|mnemonic)\\b|" +
     "passwor|kennwort|contrase|mot de passe|senha|wachtwoord|парол|密码|密碼|パスワード|비밀번호|" +
     "(card|\\bcc) ?(number|num|no|nr)\\b|kartennummer|one ?time|two factor|social security|sort code|routing number|" +
     "(security|verification|authentication|auth|access|recovery|backup|confirmation|sms|login) (code|answer|phrase)|" +
-    "seed phrase|(api|access|private|encryption|licen[cs]e) ?key",
+    "seed phrase|(api|access|private|encryption|licen[cs]e) ?key|" +
+    "(^|, )code ,.*numeric ,|, 1$", // fields' inputmode and maxlength: boxes for a code take one character
   "i",
 );
 
@@ -92,11 +94,14 @@ export const isSecret = (field: Field): boolean =>
   (typed.test(field.type) && wasPassword(field)) ||
   isPrivate(field) ||
   hasDots(field) ||
-  (typed.test(field.type) && (isSecretName(...namesOf(field)) || isCodeBox(field) || isCard(field.value)));
+  (typed.test(field.type) &&
+    (isSecretName(...namesOf(field), ...textsOf(field, "inputmode", "maxlength")) || isCard(field.value)));
+
+const textsOf = (field: Field, ...names: string[]): string[] => names.map((name) => attribute(field, name) ?? "");
 
 /** All that names a field. */
 function namesOf(field: Field): string[] {
-  const names = ["name", "id", "aria-label", "placeholder", "title"].map((name) => attribute(field, name) ?? "");
+  const names = textsOf(field, "name", "id", "aria-label", "placeholder", "title");
   for (const { textContent } of [...(field.labels ?? []), ...labelsOf(field)])
     names.push(textContent!.slice(0, 200).trim());
   return names.filter(Boolean);
@@ -116,9 +121,6 @@ export function labelsOf(element: Element): Element[] {
   const ids = (attribute(element, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
   return ids.slice(0, 5).flatMap((id) => getElementById.call(root as Document, id) ?? []);
 }
-
-/** Whether a field takes one character, as the boxes for a one-time code do. */
-const isCodeBox = (field: Field): boolean => attribute(field, "maxlength") === "1";
 
 /** Whether a value is a card's number, by its length and Luhn's check. */
 export function isCard(value: string): boolean {

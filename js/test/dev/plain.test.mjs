@@ -37,6 +37,7 @@ test("a text's shape tells a secret", () => {
     JSON.stringify({ body: of('{"access_token":"', secret, '"}') }),
     of("authorization: bearer ", secret),
     of("Cookie: a=1; sid=", secret),
+    of("Your password: ", secret, ", until you change it"),
     of("X-Api-Key: ", secret),
     of("Server=db;Password=", secret, ";"),
     of("-----BEGIN PGP PRIVATE KEY", " BLOCK-----\n", secret),
@@ -51,6 +52,8 @@ test("a text's shape tells a secret", () => {
   }
   for (const text of [
     "Unexpected token: ')'",
+    "Password: must be 8 characters",
+    "Tokens: 1234567 of 4k",
     "const token = next();",
     "https://a.test/?page=2",
     "src/cart/index.ts:4",
