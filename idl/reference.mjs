@@ -19,8 +19,8 @@ const { parseSync } = await import(pathToFileURL(packages.resolve("vite")));
 /** The purpose of each module, if its name does not say it. A module without a line here is an error. */
 const modules = {
   pagewire:
-    "The script tag gives these as globals, and takes options as attributes: `data-load`, `data-gateway`, " +
-    "`data-expose-errors`. Lists have spaces between; `freshState` and `navigatingTools` are for `configure` alone.",
+    "With the script tag, these are globals, and options are attributes such as `data-expose-errors`. Separate the items " +
+    "of a list by spaces. Only `configure` takes `freshState` and `navigatingTools`.",
   react: "",
   dev: "For an app in development.",
   extension: "For an extension's service worker: the documents of its tabs.",
@@ -43,6 +43,9 @@ const otherNames = {
   PagewireFreshState: "FreshState",
   PagewireMessage: "JSONRPCMessage",
 };
+
+/** A type of the DOM, and helpers of other types: no reader looks for them here. */
+const unlisted = new Set(["CustomEvent", "ModelContextReadNames", "ModelContextReadParams", "PagewireListener"]);
 
 const plain = (comment) => comment.value.replace(/^\s*\*+ ?/gm, "").trim();
 
@@ -109,7 +112,7 @@ function members(list, source) {
       case "TSMethodSignature": {
         text = type(source.text(m).replace(/(: void)?;?$/, ""));
         const map = text.match(/^addEventListener<K extends keyof (\w+)>/);
-        if (map) lines.push(`\`addEventListener\`, \`removeEventListener\`: for the events of ${code(map[1])}`);
+        if (map) lines.push(`Its events: ${code(map[1])}`);
         if (/^(add|remove)EventListener\b/.test(text)) continue;
         break;
       }
@@ -128,6 +131,7 @@ function members(list, source) {
 
 /** One declaration, as lines of Markdown. */
 function declaration(node, outer, source) {
+  if (unlisted.has(node.id?.name)) return [];
   const intro = prose(source.doc(outer));
   const title = [`### ${node.id?.name}`, ""];
   switch (node.type) {
@@ -135,9 +139,8 @@ function declaration(node, outer, source) {
       const bases = node.extends.map(source.text).filter((base) => base !== node.id.name);
       const above = bases.map(code).join(", ");
       if (node.body.body.length === 0) return [];
-      // what is used of another package's class, which its own reference has
-      const names = node.body.body.map((m) => code(m.key?.name));
-      const body = node.id.name.endsWith("Like") ? prose(`Has ${names.join(", ")}.`) : members(node.body.body, source);
+      // another package's class has its own reference
+      const body = node.id.name.endsWith("Like") ? [] : members(node.body.body, source);
       return [...title, ...intro, ...prose(above && `Extends ${above}.`), ...body];
     }
     case "TSTypeAliasDeclaration":
@@ -211,8 +214,7 @@ function reference() {
     "",
     "# API reference",
     "",
-    "Look up a method, member, option, event, type or error. [The IDL](../../idl/model-context-resources.idl)",
-    "has each algorithm.",
+    "Look up a method, option, event, type or error. [The IDL](../../idl/model-context-resources.idl) has the algorithms.",
     "",
     ...names.flatMap(moduleText),
   ].join("\n");

@@ -8,14 +8,14 @@ export interface Options {
   wasm?: string;
   /** Whether documents of `origin` are served. Asked for each new one, and by `look`. */
   admits(origin: string): boolean | Promise<boolean>;
-  /** A member of a Document has changed; at most once per turn. */
+  /** Called when a Document changes, at most once per turn. */
   changed?(): void;
 }
 
 /** The extension's end of a session. Messages are JSON-RPC, as text. */
 export interface Carrier {
   deliver(text: string): void;
-  /** The document or its core has ended the session. */
+  /** Called when the document or its core ends the session. */
   closed(reason: string): void;
 }
 
@@ -35,19 +35,19 @@ export interface Document {
   readonly title: string;
   /** When its window last had the focus, in ms since 1970; 0 for never. */
   readonly focused: number;
-  /** Its resources and tools, by its own count. */
+  /** Number of its resources and tools, as it says. */
   readonly offers: number;
   readonly admitted: boolean;
-  /** Open ones. */
+  /** Open sessions. */
   readonly sessions: number;
   /** Rejects if the document has gone, is not admitted, or has no core. */
   open(carrier: Carrier): Promise<Session>;
-  /** Browsers suspend a worker that sends nothing for 30 s: this sends. */
+  /** Sends a message: browsers suspend a worker that sends none for 30 s. */
   keepAlive(): void;
 }
 
 export interface Documents {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   list(): Document[];
   /** Asks `admits` again, also for documents that were told to wait. */
   look(): Promise<void>;

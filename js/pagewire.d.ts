@@ -21,8 +21,8 @@ interface ModelContextResources {
   /** Withdraws a resource. Throws `NotFoundError` if there is none, and `TypeError` if `uri` is no URI. */
   unregisterResource(uri: string): void;
   /**
-   * Call it at every change: calls are merged, the last state is always announced, and nothing is sent without a
-   * watcher. Silent for an unknown URI.
+   * Call it at every change: Pagewire merges calls, always announces the last state, and sends nothing if nobody
+   * watches. An unknown URI is no error.
    */
   notifyResourceUpdated(uri: string): void;
 }
@@ -33,7 +33,7 @@ interface ModelContextResource<URI extends string = string> {
    * its path, it is a template.
    */
   uri: URI;
-  /** Short, for programs, and for people without `title`. */
+  /** A short name, which people see if there is no `title`. */
   name: string;
   /** A name for people. */
   title?: string | undefined;
@@ -49,9 +49,9 @@ interface ModelContextResource<URI extends string = string> {
   contentSchema?: object | undefined;
   /** JSON Schema of query parameters, which `read` gets. */
   uriSchema?: object | undefined;
-  /** Between two announced changes, in ms; at most a day. Default 100. */
+  /** Least time between two updates, in ms; at most a day. Default 100. */
   minUpdateInterval?: number | undefined;
-  /** Called at each read of an agent. */
+  /** Called each time an agent reads. */
   read: ResourceReadCallback<URI>;
 }
 
@@ -59,7 +59,7 @@ interface ModelContextResource<URI extends string = string> {
 interface ModelContextResourceAnnotations {
   /** Worth a subscription: it changes while people work. */
   subscribeHint?: boolean | undefined;
-  /** Whom the contents are for. */
+  /** Who the contents are for. */
   audience?: readonly ModelContextAudience[] | undefined;
   /** From 0 (can be left out) to 1 (needed). */
   priority?: number | undefined;
@@ -86,7 +86,7 @@ interface ModelContextRegisterResourceOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Gives the contents now. */
+/** Returns the current contents. */
 type ResourceReadCallback<URI extends string = string> = (uri: string, options: ModelContextReadOptions<URI>) => ModelContextReadResult | PromiseLike<ModelContextReadResult>;
 
 interface ModelContextReadOptions<URI extends string = string> {
@@ -138,7 +138,7 @@ declare module "pagewire:webmcp" {
 
 // WebMCP's interface. Of its methods for tools, pages call only registerTool.
 interface ModelContext extends EventTarget, ModelContextResources {
-  /** WebMCP's: offers a tool to agents. */
+  /** Offers a tool to agents. */
   registerTool(tool: ModelContextTool, options?: ModelContextRegisterToolOptions): Promise<void>;
   addEventListener<K extends keyof ModelContextEventMap>(
     type: K,
@@ -156,7 +156,7 @@ interface ModelContext extends EventTarget, ModelContextResources {
 declare var ModelContext: { prototype: ModelContext; new (): ModelContext };
 
 interface ModelContextEventMap {
-  /** A resource has changed, as its page says. */
+  /** The page says that a resource has changed. */
   resourceupdated: CustomEvent<{ uri: string }>;
   /** The page's tools have changed. */
   toolchange: Event;
@@ -214,7 +214,7 @@ interface PagewireTransport {
   close(): Promise<void>;
   onmessage?: ((message: any, extra?: any) => void) | undefined;
   onclose?: (() => void) | undefined;
-  /** Comes before `onclose` if the port failed. */
+  /** Called before `onclose` if the port failed. */
   onerror?: ((error: Error) => void) | undefined;
 }
 
@@ -222,11 +222,11 @@ interface PagewireTransport {
 interface PagewireOptions {
   /** The core loads for the first agent in the page (default), when the page is idle, or at once. */
   load?: "agent" | "idle" | "eager" | undefined;
-  /** URL of pagewire.core.js; default, also for the next two: beside the script. */
+  /** URL of pagewire.core.js. Default, as for `wasm` and `worker`: beside the script. */
   core?: string | undefined;
   wasm?: string | undefined;
   worker?: string | undefined;
-  /** Of pagewire.wasm. */
+  /** Integrity value of pagewire.wasm. */
   integrity?: string | undefined;
   /** The server's name for agents. Default: the host name. */
   name?: string | undefined;
@@ -236,15 +236,11 @@ interface PagewireOptions {
   /** Other origins whose frames and windows may connect, and read every resource. */
   origins?: string | readonly string[] | undefined;
   /**
-   * At most 32 URIs that a tool depends on, by its name. A call by an agent that has older contents, or none, is refused
-   * once, with the change or the state. Callers by WebMCP pass their revision as `pagewire_since`, the page itself "*".
-   * After a mistake, which the console names, MCP clients do not get the tool.
+   * By a tool's name, at most 32 URIs that it depends on. After a mistake, which the console names, MCP clients do not
+   * get the tool.
    */
   freshState?: { readonly [tool: string]: readonly string[] | PagewireFreshState } | undefined;
-  /**
-   * Tools that may lead to another document of this origin. A gateway waits up to 30 s for it, and gives its title, URL,
-   * resources and first `<script type="application/ld+json">`. Forms with `toolname` need no entry.
-   */
+  /** Tools that may lead to another document of this origin. Agents get its title, URL and resources. */
   navigatingTools?: readonly string[] | undefined;
   /** URL of a gateway, such as ws://127.0.0.1:7433; its agents may read every resource. */
   gateway?: string | undefined;
@@ -262,17 +258,17 @@ interface PagewireFreshState {
 
 interface PagewireStats {
   core: "none" | "loading" | "ready";
-  /** And templates. */
+  /** Resources and templates. */
   resources: number;
   ports: number;
-  /** Under way, or with contents still held. */
+  /** Reads under way, or whose contents are still held. */
   reading: number;
   /** URIs that agents watch. */
   watched: number;
   reads: number;
   /** Announced changes. */
   notified: number;
-  /** Those of unknown URIs. */
+  /** Announced changes of unknown URIs. */
   unknown: number;
   /** Cores that have died. */
   deaths: number;
@@ -281,13 +277,13 @@ interface PagewireStats {
 interface PagewireEventMap {
   /** The first core has started. */
   ready: CustomEvent<Record<string, never>>;
-  /** Its ports are closed. */
+  /** A core has died; its ports are closed. */
   coredead: CustomEvent<{ reason: string }>;
   /** Another core has taken over. */
   corerestart: CustomEvent<Record<string, never>>;
   /** Ports count from 1. */
   portclose: CustomEvent<{ port: number; reason: string }>;
-  /** The core does not start, or keeps dying. */
+  /** A fault, such as a core that does not start. */
   error: CustomEvent<{ message: string; cause?: unknown }>;
 }
 

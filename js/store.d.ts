@@ -1,8 +1,8 @@
 /// <reference path="./pagewire.d.ts" />
 
-/** With three differences to `registerResource`. */
+/** As for `registerResource`, except: */
 export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
-  /** Or a path at the page's origin. */
+  /** Absolute, or a path at the page's origin. */
   uri: string;
   /** The part that agents read; default all. Called at each change and read. */
   select?: ((state: T) => unknown) | undefined;
@@ -15,7 +15,6 @@ export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
 
 /** Of zod, valibot, arktype or others (https://standardschema.dev). */
 export interface StandardSchema<Input = unknown, Output = Input> {
-  /** As the standard has it. */
   readonly "~standard": {
     validate(value: unknown): StandardResult | Promise<StandardResult>;
     /** zod 4.2 and arktype 2.2 have it, and valibot by `toStandardJsonSchema`. Without it agents get no JSON Schema. */
@@ -52,7 +51,7 @@ export function resource<Value, const URI extends string = string>(
 ): ModelContextResource<URI>;
 
 /**
- * With `getState`, `getSnapshot`, `getValue`, `get` or `peek`, or its value passed to listeners. `subscribe` returns a
+ * Has `getState`, `getSnapshot`, `getValue`, `get` or `peek`, or passes its value to listeners. `subscribe` returns a
  * function, or an object with `unsubscribe`.
  */
 export interface AnyStore {
@@ -81,7 +80,7 @@ export type StateOf<S> = S extends { getState(): infer T }
  * A string reads as "text/plain", any other value as "application/json", and null if it has no JSON. Agents are notified
  * when the value differs by `Object.is`, or when a store without `getState` and `getSnapshot` reports the same object.
  *
- * Throws `TypeError` without `subscribe`. What `registerResource` refuses is an error on the console, no exception.
+ * Throws `TypeError` without `subscribe`. Where `registerResource` would throw, it only logs an error.
  */
 export function shareStore<S extends AnyStore>(
   store: S,

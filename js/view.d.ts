@@ -31,11 +31,11 @@ export interface WatchOptions {
   interval?: number;
   /** Ends the watch. */
   signal?: AbortSignal;
-  /** A read has failed, and is tried again, ever more rarely. */
+  /** Called when a read fails. Retries come less and less often. */
   onerror?: (error: unknown) => void;
-  /** For an answer of the host, in ms. Default 10,000. */
+  /** Of a request to the host, in ms. Default 10,000. */
   timeout?: number;
-  /** Until it subscribes again, in case the host has lost it, in ms. Default 30,000. */
+  /** Time until it subscribes again, in case the host lost that, in ms. Default 30,000. */
   recheck?: number;
 }
 

@@ -20,7 +20,7 @@ export interface BridgeLike {
   connect(transport: never, ...rest: never[]): Promise<void>;
 }
 
-/** The first call for an upstream sets those of its server. */
+/** The first call for an upstream sets the limits of all its Views. */
 export interface AttachOptions {
   /** The View's frame. Only needed in a closed shadow tree. */
   frame?: HTMLIFrameElement;
@@ -32,23 +32,20 @@ export interface AttachOptions {
   updatesPerSecond?: number;
   /** Of a request to the server, in ms. Default 30,000. */
   timeout?: number;
-  /**
-   * Who answers reads and lists: the AppBridge (default, if there is one), or this module, which sends simultaneous equal
-   * requests of Views once.
-   */
+  /** Who answers reads and lists: the AppBridge (default, if any), or this module, which merges equal requests. */
   reads?: "host" | "shared";
   /** Without AppBridge: the only origin of messages. Default: any. */
   origin?: string;
 }
 
 export interface Views {
-  /** Rejects above 1,024 Views of a server: this one has no subscriptions. */
+  /** Rejects above 1,024 Views of a server: this one gets no subscriptions. */
   readonly ready: Promise<void>;
   /** Adds subscriptions for the answer to `ui/initialize`. An AppBridge does that itself. */
   capabilities<T extends object>(hostCapabilities: T): T;
   /** Without AppBridge: call it with `ui/resource-teardown`. */
   teardown(): void;
-  /** Ends the View, as the end of its frame or bridge does. */
+  /** Ends the View, as when its frame or bridge ends. */
   close(): void;
   readonly closed: boolean;
   stats(): ViewStats;
