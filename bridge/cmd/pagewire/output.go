@@ -32,7 +32,7 @@ func (r *results) add(cmd *cobra.Command, json string) {
 	f.StringVarP(&r.file, "output", "o", "", "write the result to this `file`")
 	f.BoolVar(&r.force, "force", false, "let --output replace a file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if r.file == "" {
+		if r.file == "" || r.file == "-" {
 			return run(cmd, args)
 		}
 		change := files.Change{Title: "the program that writes it"}
@@ -116,7 +116,7 @@ func isColored(cmd *cobra.Command) bool {
 const least = 16
 
 // writeTable writes rows in columns, and cuts lines to a width. A cell that takes all of a line is
-// not aligned. A row in capitals, and a row of one cell, is a heading.
+// not aligned. The first row, and a row of one cell, is a heading.
 func writeTable(to io.Writer, rows [][]string, width int, color bool) error {
 	var columns [8]int
 	for _, row := range rows {
@@ -127,12 +127,12 @@ func writeTable(to io.Writer, rows [][]string, width int, color bool) error {
 			}
 		}
 	}
-	for _, row := range rows {
+	for i, row := range rows {
 		line := ""
 		for j, cell := range row {
 			line += runewidth.FillRight(cell, columns[j]) + "  "
 		}
-		if line = cut(strings.TrimRight(line, " "), width); color && (len(row) == 1 || row[0] == strings.ToUpper(row[0])) {
+		if line = cut(strings.TrimRight(line, " "), width); color && (len(row) == 1 || i == 0) {
 			line = bold + line + plainly
 		}
 		if _, err := fmt.Fprintln(to, line); err != nil {

@@ -103,7 +103,8 @@ func TestListsFitTheTerminal(t *testing.T) {
 	if out := atTerminal(t, 80, "ls", "--color", "never", "--hub", r.addr); strings.Contains(out, "\x1b") {
 		t.Errorf("--color never is ignored: %q", out)
 	}
-	if _, out, _ := r.command("tools", "--color", "always"); !strings.HasPrefix(out, bold+"NAME") {
+	r.page.SetTool("PAY", testkit.Tool{})
+	if _, out, _ := r.command("tools", "--color", "always"); !strings.HasPrefix(out, bold+"NAME") || strings.Contains(out, bold+"PAY") {
 		t.Errorf("--color always is ignored in a pipe: %q", out)
 	}
 }

@@ -179,6 +179,14 @@ func TestOutputIntoAFile(t *testing.T) {
 	if info := testkit.Must(os.Lstat(file("old")))(t); info.Mode() != 0o640 {
 		t.Errorf("its mode is %v", info.Mode())
 	}
+	if status, out, _ := run("version", "-o", "-"); status != exitDone || !strings.HasPrefix(out, "pagewire ") {
+		t.Errorf("-o -: status %d, %q", status, out)
+	}
+	testkit.OK(t, os.WriteFile(file("vast"), nil, 0o600), os.Truncate(file("vast"), 1<<40))
+	if status, _, errs := run("version", "-o", file("vast"), "--force"); status != exitFailed || !strings.Contains(errs, "vast is larger than 256 MiB\n") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	testkit.OK(t, os.Remove(file("vast")))
 	// A failure leaves the file as it is.
 	if status, _, _ := r.command("read", "https://shop.example/none", "-o", file("old"), "--force"); status != exitFailed {
 		t.Errorf("status %d", status)

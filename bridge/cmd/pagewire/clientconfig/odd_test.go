@@ -380,6 +380,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 		"leads away":  func(path string) error { return os.Symlink(path+".nowhere", path) },
 		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
 		"a device":    func(path string) error { return os.Symlink("/dev/null", path) },
+		"a loop":      func(path string) error { return os.Symlink(path, path) },
 		"a FIFO":      func(path string) error { return testcmd.Command("mkfifo", path).Run() },
 	} {
 		for i, c := range Clients {

@@ -82,7 +82,10 @@ func IsLink(path string) bool {
 // mounted.
 func resolve(name string) (path string, err error) {
 	path, err = filepath.EvalSymlinks(name)
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.As(err, new(*fs.PathError)) { // a loop of links, or below a file
+		return "", cli.Hint(fmt.Errorf("%s: %w", name, err),
+			"nothing was written: move away what is in the way, and try again")
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
 	if IsLink(name) {
@@ -93,6 +96,9 @@ func resolve(name string) (path string, err error) {
 	return name, nil
 }
 
+// maxSize bounds a file that is changed, in bytes, since it is read into memory.
+const maxSize = 256 << 20
+
 // readRegular reads a regular file. It never waits for a FIFO, whose other end may never open.
 func readRegular(path string) ([]byte, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -101,15 +107,18 @@ func readRegular(path string) ([]byte, fs.FileInfo, error) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file (its mode is %v)", path, info.Mode())
-		err = cli.Hint(err, "nothing was written: move it away, and try again")
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file (its mode is %v)", path, info.Mode())
+	case info.Size() > maxSize:
+		err = fmt.Errorf("%s is larger than 256 MiB", path)
+	default:
+		text, err := io.ReadAll(f)
+		return text, info, err
 	}
-	text, err := io.ReadAll(f)
-	return text, info, err
+	return nil, nil, cli.Hint(err, "nothing was written: move it away, and try again")
 }
 
 // Read reads a file, with the checks that precede a change.
