@@ -246,7 +246,7 @@ func parseServe(args []string) (*serveFlags, error) {
 	o := new(serveFlags)
 	cmd := serveInto(o)
 	if err := cmd.ParseFlags(args); err != nil {
-		return nil, err
+		return nil, flagError(err)
 	}
 	if rest := cmd.Flags().Args(); len(rest) > 0 {
 		return nil, fmt.Errorf("unexpected argument %q for serve", rest[0])

@@ -77,7 +77,7 @@ func askError(about string, err error, lists string) error {
 	if !errors.As(err, &wire) {
 		return err
 	}
-	err = errors.New(cli.Plain(about + ": " + strings.TrimSuffix(wire.Message, ": "+about)))
+	err = inWords{errors.New(cli.Plain(about + ": " + plain(strings.TrimSuffix(wire.Message, ": "+about))))}
 	if wire.Code == -32002 || wire.Code == -32602 {
 		return cli.Hint(err, "pagewire "+lists+" lists what there is")
 	}

@@ -66,7 +66,11 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(stderr, "pagewire:", plain(err.Error()))
+	says := err.Error()
+	if !errors.As(err, new(inWords)) {
+		says = plain(says)
+	}
+	fmt.Fprintln(stderr, "pagewire:", says)
 	if isHook(args) {
 		return exitDone
 	}

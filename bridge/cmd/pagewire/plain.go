@@ -17,9 +17,10 @@ var inPlainWords = [][2]string{
 	{`calling "[^"]*": `, ``},
 	{`(^|: )dial (?:tcp|unix) (\S+): .*refused.*`, `${1}nothing answers at $2`},
 	{`(^|: )(?:dial|read|write|listen|accept) (?:tcp|unix)\d?:? `, `$1`},
-	{`(^|: )(?:open|read|write|\w*stat|mkdir|rename|remove|unlink|lookup|fork/exec|\w+at) ` +
+	{`(^|: )(?:open|read|write|\w*stat|mkdir|rename|remove|unlink|fork/exec|\w+at) ` +
 		`((?:[A-Z]:)?[^:]+): `, `$1$2: `},
-	{`(^|: )(?:connect|bind|parsing [a-z ]+): `, `$1`},
+	{`(^|: )lookup (\S+)(?: on \S+)?: `, `$1$2: `},
+	{`(^|: )(?:connect|bind|tls|EvalSymlinks|parsing [a-z ]+): `, `$1`},
 	{`no such file or directory|The system cannot find the \w+ specified.`, `it does not exist`},
 	{`permission denied|operation not permitted|Access is denied.`, `you have no permission`},
 	{`exec: ("[^"]*"): (?:executable file not found.*)?`, `$1 cannot be run`},
@@ -30,10 +31,13 @@ var inPlainWords = [][2]string{
 	{`readLoopPeekFailLocked.*|net/http: HTTP/.*|malformed HTTP .*`, `it does not speak HTTP`},
 	{`context deadline exceeded|i/o timeout`, `no answer in time`},
 	{`context canceled`, `interrupted`},
-	{`(^|: )(?:json|jsontext): .*|(^|: )invalid character .*|unexpected end of JSON input`,
+	{`(^|: )(?:json|jsontext): .*|(^|: )invalid character '.*|unexpected end of JSON input`,
 		`$1${2}it is not valid JSON`},
-	{`\b(?:unexpected )?EOF\b`, `it ended early`},
+	{`(^|: )(?:unexpected )?EOF\b`, `${1}it ended early`},
 }
+
+// An inWords error is in plain words. Names in it, which people type and pages choose, stay.
+type inWords struct{ error }
 
 // plain is the text of an error for people.
 func plain(text string) string {

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/pagewire/pagewire/bridge/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -57,7 +59,7 @@ func TestErrorsAreInPlainWords(t *testing.T) {
 		"config cursor --write", "config codex --write", "config codex --live", "config gemini-cli --write",
 		"config cursor --http=" + hub + " --token-file " + in("token"), "config claude-code --write -- --config " + in("none.toml"),
 		"extension install --user-data-dir " + in("file"), "extension install --user-data-dir /proc/none", "extension uninstall --user-data-dir " + in("file"),
-		"doctor --chrome http://" + hub + " --hub " + hub, "doctor --chrome http://" + taken.Addr().String() + " --hub " + hub + " --token-file " + private, "node x", "setup --yes --timeout soon", "setup codex --yes --timeout 0",
+		"doctor --chrome http://" + hub + " --hub " + hub, "config codex -- --launch=perhaps", "setup codex --yes -- --max-listens many", "doctor --chrome http://" + taken.Addr().String() + " --hub " + hub + " --token-file " + private, "node x", "setup --yes --timeout soon", "setup codex --yes --timeout 0",
 	} {
 		t.Run(line, func(t *testing.T) {
 			cmd := process("command", strings.Fields(line)...)
@@ -114,6 +116,19 @@ func TestDaemonsThatFailAreSaidInPlainWords(t *testing.T) {
 	}
 }
 
+// What people type and pages choose stays.
+func TestNamesInErrors(t *testing.T) {
+	for _, name := range []string{"EOF", "bind", "json", "context canceled"} {
+		err := askError(name, &jsonrpc.Error{Code: -32602, Message: "reading: i/o timeout"}, "ls")
+		if _, _, _, stderr := captured(t, err); stderr != "pagewire: "+name+": reading: no answer in time\npagewire: pagewire ls lists what there is\n" {
+			t.Errorf("%q is in %q", name, stderr)
+		}
+	}
+	if _, _, errs := run("EOF"); !strings.Contains(errs, `"EOF"`) {
+		t.Error(errs)
+	}
+}
+
 // What has no error of its own is said, too.
 func TestPlain(t *testing.T) {
 	for text, want := range map[string]string{
@@ -127,9 +142,14 @@ func TestPlain(t *testing.T) {
 		"x failed: exit status 3":                                                   "x failed: it failed with status 3",
 		"json: cannot unmarshal string into Go value of type int":                   "it is not valid JSON",
 		"https://a.example/EOFs: Resource not found":                                "https://a.example/EOFs: Resource not found",
-		"settings.json: is read-only":                                               "settings.json: is read-only",
-		"x: readLoopPeekFailLocked: %!w(<nil>)":                                     "x: it does not speak HTTP",
-		`connection closed: calling "tools/list": client is closing: EOF`:           "the connection to pagewire serve ended",
+		"x: EOF":                "x: it ended early",
+		`unknown command "EOF"`: `unknown command "EOF"`,
+		"it is no TOML: line 1, column 1: invalid character at start of key: {": "it is no TOML: line 1, column 1: invalid character at start of key: {",
+		"invalid character '}' looking for beginning of value":                  "it is not valid JSON",
+		"lookup nowhere.invalid on 127.0.0.53:53: no such host":                 "nowhere.invalid: no computer has this name",
+		"settings.json: is read-only":                                           "settings.json: is read-only",
+		"x: readLoopPeekFailLocked: %!w(<nil>)":                                 "x: it does not speak HTTP",
+		`connection closed: calling "tools/list": client is closing: EOF`:       "the connection to pagewire serve ended",
 	} {
 		if got := plain(text); got != want {
 			t.Errorf("%q is said as %q, want %q", text, got, want)
