@@ -38,14 +38,15 @@ func readConfig(named string) (c configFile, err error) {
 	c.path = named
 	if named == "auto" {
 		dir, err := os.UserConfigDir()
-		if err != nil {
-			return c, nil // a service without a home
+		if err != nil || !filepath.IsAbs(dir) {
+			return configFile{path: "pagewire.toml"}, nil // a service without a home
 		}
 		c.path = filepath.Join(dir, "pagewire", "pagewire.toml")
 	}
 	info, err := os.Stat(c.path)
+	_, absent := os.Lstat(c.path) // a link to what is not there is a mistake: the file may hide pages
 	switch {
-	case named == "" || named == "none" || named == "auto" && err != nil:
+	case named == "" || named == "none" || named == "auto" && absent != nil:
 		return c, nil
 	case err == nil && !info.Mode().IsRegular():
 		err = errors.New("it is not a regular file")
@@ -106,6 +107,8 @@ func (c *configFile) read() error {
 				return fmt.Errorf("line %d: %s: want %s", line, key, want)
 			} else if err := flags.Set(key, text); err != nil {
 				return fmt.Errorf("line %d: %w", line, flagError(err))
+			} else if err := checkHub(text); key == "hub" && err != nil {
+				return fmt.Errorf("line %d: %w", line, err)
 			}
 			c.set[key] = append(c.set[key], text)
 		}
@@ -156,6 +159,9 @@ func configuredHub() (string, error) {
 // checkConfig is the doctor's finding about the file.
 func checkConfig(context.Context, checkup) finding {
 	c, err := readConfig("auto")
+	if err == nil {
+		_, err = parseServe(nil) // which finds what contradicts
+	}
 	switch keys := strings.Join(slices.Sorted(maps.Keys(c.set)), ", "); {
 	case err != nil:
 		return fail(err.Error(), "correct the file, or move it away")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -34,12 +35,23 @@ func (h *hubFlags) add(cmd *cobra.Command) {
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
 		if !cmd.Flags().Changed("hub") {
 			h.addr, err = configuredHub()
+		} else if err := checkHub(h.addr); err != nil {
+			return usageError{cmd, err}
 		}
 		if cmd.Name() == "doctor" { // it shows the mistake
 			return nil
 		}
 		return err
 	}
+}
+
+func checkHub(addr string) error {
+	local, err := address("hub", addr)
+	if err == nil && !local {
+		err = fmt.Errorf("--hub %q: it must be an address of this machine, such as %s", addr,
+			serve.DefaultHub)
+	}
+	return err
 }
 
 // client returns a client for the daemon's HTTP server for processes of this user.

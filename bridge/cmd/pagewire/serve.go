@@ -262,11 +262,8 @@ func checkFlags(said func(flag string) bool, o *serveFlags) error {
 	if err := checkNode(said, o); err != nil {
 		return err
 	}
-	if local, err := address("hub", o.Hub); err != nil {
+	if err := checkHub(o.Hub); err != nil {
 		return err
-	} else if !local {
-		return fmt.Errorf("--hub %q: it must be an address of this machine, such as %s", o.Hub,
-			serve.DefaultHub)
 	}
 	if said("http") {
 		if _, err := address("http", o.HTTP); err != nil {
