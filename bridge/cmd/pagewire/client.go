@@ -71,7 +71,8 @@ func lsCommand() *cobra.Command {
 					widthOf(cmd, to.wide))
 			}
 			if len(list) == 0 && !to.json {
-				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: no open page offers a resource")
+				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: no open page offers a resource\n"+
+					"pagewire: open one that does, such as http://%s/demo/; pagewire doctor says more\n", h.addr)
 				return nil
 			}
 			rows := byTab(list)

@@ -114,7 +114,7 @@ func (c *configuration) check(name string) error {
 	i := slices.IndexFunc(clientconfig.Clients,
 		func(c clientconfig.Client) bool { return c.Name == name })
 	if i < 0 {
-		return fmt.Errorf("unknown client %q: want one of %s", name,
+		return fmt.Errorf("unknown agent program %q: want one of %s", name,
 			strings.Join(clientNames(anyClient), ", "))
 	}
 	c.Client = clientconfig.Clients[i]

@@ -376,7 +376,7 @@ func connection(ctx context.Context, hub string,
 		if s.Addr != "" { // which takes the daemon a moment
 			demo = at
 		}
-		return warn(waits, "open "+at+" in a browser"), demo
+		return warn(waits, strings.Join(append(s.Notices, "open "+at+" in a browser"), " Or ")), demo
 	case len(names) == 0:
 		return warn("no agent program is set up", "pagewire setup"), ""
 	}

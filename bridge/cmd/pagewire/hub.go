@@ -58,7 +58,7 @@ func checkHub(addr string) error {
 func (h *hubFlags) client() *http.Client { return serve.Client(h.addr, versionName()) }
 
 // startOne is the hint if no daemon runs.
-const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
+const startOne = "start your agent program, or in another terminal: pagewire serve --launch (and --headless without a display)"
 
 // connect opens a session with the daemon. Its errors have hints.
 func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {

@@ -104,7 +104,7 @@ func (w *wizard) run(names []string) error {
 	}
 	if w.ended || len(chosen) == 0 {
 		return cli.Hint(errors.New("no agent program was chosen, and nothing was written"),
-			"if yours was not found, name it, as in: pagewire setup codex")
+			"if yours was not found, name it, as in: pagewire setup codex; all names: "+manual+"/clients.md")
 	}
 
 	var clients []clientconfig.Client

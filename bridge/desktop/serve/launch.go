@@ -129,11 +129,11 @@ func (l *launcher) run(ctx context.Context, seen func()) {
 		o := l.options(ctx, len(crashes) > 0)
 		b, err := launched.Start(ctx, o)
 		if err != nil {
-			why := fmt.Sprintf("No browser could be launched: %.300s.", err)
+			why := fmt.Sprintf("%.300s.", err)
 			if o.Window && !launched.HasDisplay() {
-				why += " There is no display: --headless needs none."
+				why = "There is no display: --headless needs none. (" + why + ")"
 			}
-			l.say(ctx, why)
+			l.say(ctx, "No browser could be launched: "+why)
 			seen()
 			return
 		}
