@@ -36,7 +36,8 @@ func setupCommand() *cobra.Command {
 		Long: "Finds agent programs and browsers, asks which to set up, and does what\n" +
 			"pagewire config --live and pagewire extension install do. An entry that is there\n" +
 			"stays. Then it waits until an agent sees a page, and opens a demo if there is\n" +
-			"none. Without a terminal it needs --yes, and waits only with --timeout.",
+			"none. Without a terminal it needs --yes, and waits only with --timeout.\n" +
+			"Flags after -- are for pagewire serve.",
 		Example:   "  pagewire setup\n  pagewire setup codex --yes",
 		ValidArgs: clientNames(anyClient),
 		RunE: func(cmd *cobra.Command, args []string) error {
