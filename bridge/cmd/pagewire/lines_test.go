@@ -163,7 +163,7 @@ func (d *desk) pagewire(args []string) {
 	if status != exitDone {
 		d.s.Say("status %d", status)
 	}
-	if status != exitDone && args[0] != "extension" {
+	if status != exitDone && args[0] != "extension" && !strings.HasSuffix(errs, " is not set up\n") {
 		same(d.t, fmt.Sprint("after ", args), tree(d.t, d.home), before)
 	}
 }

@@ -109,11 +109,17 @@ func (w *wizard) run(names []string) error {
 	}
 
 	var clients []clientconfig.Client
+	var failed error
 	for _, c := range chosen {
 		c.Serve, c.live = w.Serve, live && c.Client.IsLive()
 		clients = append(clients, c.Client)
-		if err := cli.Interruptible(w.cmd.Context(), c.run); err != nil {
+		err := cli.Interruptible(w.cmd.Context(), c.run)
+		if err != nil && (len(chosen) == 1 || w.cmd.Context().Err() != nil) {
 			return err
+		} else if err != nil { // the others have nothing to do with it
+			w.say(plain(err.Error()))
+			w.say("→ " + cli.Remedy(err))
+			failed = errors.New(c.Client.Title + " is not set up")
 		}
 	}
 	if extension {
@@ -121,6 +127,9 @@ func (w *wizard) run(names []string) error {
 			w.say(plain(err.Error()) + "; see pagewire extension install --help")
 		}
 		w.say("to show agents any site, add the extension to your browser: " + manual + "/extension.md")
+	}
+	if failed != nil {
+		return failed
 	}
 	return w.wait(o.Hub, clients)
 }
