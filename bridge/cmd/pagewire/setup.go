@@ -103,7 +103,9 @@ func (w *wizard) run(names []string) error {
 	} else if err == nil && launched.HasDisplay() && w.ask("Let agents launch a browser?") {
 		w.Serve = append(w.Serve, "--launch")
 	}
-	if w.ended || len(chosen) == 0 {
+	if w.ended {
+		return errors.New("interrupted, and nothing was written")
+	} else if len(chosen) == 0 {
 		return cli.Hint(errors.New("no agent program was chosen, and nothing was written"),
 			"if yours was not found, name it, as in: pagewire setup codex; all names: "+manual+"/clients.md")
 	}
@@ -155,7 +157,7 @@ func (w *wizard) wait(hub string, clients []clientconfig.Client) error {
 			go func() { _ = startBrowser(demo) }() // if it cannot, f says what to do
 		case w.cmd.Context().Err() != nil:
 			return errors.New("interrupted; " + f.Says)
-		case w.timeout == 0:
+		case w.timeout <= 0:
 			return nil
 		case time.Since(began) > w.timeout:
 			return cli.Hint(fmt.Errorf("gave up after %v; %s", w.timeout, f.Says), f.Do)

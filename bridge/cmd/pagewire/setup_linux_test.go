@@ -44,8 +44,8 @@ func TestSetupAsks(t *testing.T) {
 			" .qwen/settings.json"},
 		"n\n Yes \nmaybe\nno\n": {exitDone, codex + qwen + live + extension, ".qwen/settings.json"},
 		"n\nn\n":                {exitFailed, codex + qwen + "pagewire: no agent program was chosen, and nothing was written\n", ""},
-		"\n\x04":                {exitFailed, codex + qwen + "pagewire: no agent program was chosen, and nothing was written\n", ""},
-		"signal":                {exitFailed, codex + "pagewire: no agent program was chosen, and nothing was written\n", ""},
+		"\n\x04":                {exitFailed, codex + qwen + "pagewire: interrupted, and nothing was written\n", ""},
+		"signal":                {exitFailed, codex + "pagewire: interrupted, and nothing was written\n", ""},
 	} {
 		t.Run(fmt.Sprintf("%q", answers), func(t *testing.T) {
 			home := lonely(t)
