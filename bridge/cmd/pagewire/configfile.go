@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
+	"github.com/pagewire/pagewire/bridge/internal/userdir"
 )
 
 // The configuration file has defaults for the flags of pagewire serve. The serve of each agent reads
@@ -50,6 +51,8 @@ func readConfig(named string) (c configFile, err error) {
 		return c, nil
 	case err == nil && !info.Mode().IsRegular():
 		err = errors.New("it is not a regular file")
+	case err == nil && userdir.Permits(info.Mode(), 0o002): // it can name a program to run
+		err = errors.New("any user may write it")
 	case err == nil && info.Size() > maxConfig:
 		err = errors.New("it is larger than 64 KiB")
 	case err == nil:
