@@ -163,7 +163,7 @@ var packages = []row{
 	{"bridge/cmd/pagewire", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig bridge/cmd/pagewire/clientconfig/files " +
 		"bridge/cmd/pagewire/nativehost bridge/desktop/serve bridge/desktop/daemon bridge/desktop/hook " +
 		"bridge/desktop/browser bridge/desktop/browser/launched bridge/gateway bridge/gateway/calls bridge/access bridge/agents bridge/assets bridge/pages/extension " +
-		"bridge/node/uplink bridge/weborigin bridge/internal/parts bridge/internal/retry",
+		"bridge/node/uplink bridge/weborigin bridge/internal/parts bridge/internal/retry bridge/internal/userdir",
 		"github.com/spf13/cobra github.com/spf13/pflag github.com/aymanbagabas/go-udiff github.com/mattn/go-runewidth " +
 			"github.com/modelcontextprotocol/go-sdk github.com/pelletier/go-toml/v2 golang.org/x/term"},
 	{"bridge/cmd/pagewire-node", native, "bridge/node/process bridge/cmd/internal/cli",
