@@ -64,7 +64,7 @@ var rows = []row{
 type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
-	{"TestForeignPage TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestHosts TestBesideASecondServer TestDemos " +
+	{"TestForeignPage TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestHosts TestRemote TestBesideASecondServer TestDemos " +
 		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
 		"TestWaysOfADocument TestAgentThatLooksInABrowser TestParametersReachThePage TestShownLines TestShownFrames TestShownFrameOfOneDomain TestShownClosedTrees TestShownClosedHosts TestShownHiddenText " +
 		"TestShownHidesAtOnce TestShownForms TestShownPasswordsReplaced TestShownLongHiddenTexts TestShownTooManyElements TestShownFailingLook TestShownComesBack " +
@@ -74,7 +74,7 @@ var leftOut = []exclusion{
 		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPiecesAreTrue TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
-		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +
+		"TestExtensionLook TestExtensionWithoutPagewire TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +
 		"TestExtensionTellsTheTabInFront TestExtensionLinkEndsUnconfirmed TestExtensionShows TestExtensionSharesAPart " +
 		"TestExtensionShowsATabOfCDP TestExtensionShowsWithoutItsWorker",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
@@ -83,7 +83,7 @@ var leftOut = []exclusion{
 	{"TestGuardedToolsOfAgents TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +
 		"TestTypeScriptClientAtAFleet TestPagesOfADesktopAtANode TestClientsOfADaemonThatIsKilled " +
-		"TestWhatOthersDoNot TestClientThatFindsItsLogin TestClientsTakeAnswers TestOfficialClientsTakeEachList " +
+		"TestWhatOthersDoNot TestToolsListsOfTheReadme TestClientThatFindsItsLogin TestClientsTakeAnswers TestOfficialClientsTakeEachList " +
 		"TestClientsTakeWhatIsGenerated TestClientsBesideTheWorstPages",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +

@@ -134,3 +134,13 @@ func TestHubOfTheConfigurationFile(t *testing.T) {
 		t.Errorf("a large file: status %d, %s", status, errs)
 	}
 }
+
+// A program with a form for the flags, such as Claude Desktop with a bundle, writes each of them.
+func TestFlagsThatAskForNothing(t *testing.T) {
+	if _, err := parseServe([]string{"--config", "none", "--launch=false", "--chrome=", "--inject=false", "--headless=false"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := parseServe([]string{"--config", "none", "--launch=false", "--inject"}); err == nil {
+		t.Error("--inject without a browser is admitted")
+	}
+}

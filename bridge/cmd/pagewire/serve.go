@@ -200,7 +200,10 @@ type ownedFlags struct {
 func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	says, err := o.addConfig(cmd)
 	if err == nil {
-		err = checkFlags(cmd.Flags().Changed, o)
+		err = checkFlags(func(name string) bool {
+			f := cmd.Flags().Lookup(name)
+			return f.Changed && f.Value.String() != "false" // which asks for nothing
+		}, o)
 	}
 	if err != nil && says != "" {
 		err = fmt.Errorf("%w%s", err, says)
