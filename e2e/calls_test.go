@@ -229,6 +229,7 @@ func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, 
 		testkit.Eventually(t, "the tool has begun",
 			func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.effects) > 0 })
 	}
+	testkit.Eventually(t, "the call has left the daemon", func() bool { return h.waits(1) })
 	time.Sleep(2 * testkit.Moment) // for the call to wait in the page, and to be late
 	end(a, h, cancel)
 	first := testkit.Receive(t, "the first answer", answer)
