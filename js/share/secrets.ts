@@ -62,16 +62,14 @@ const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
 
 /**
  * Words in names and labels of fields whose authors did not think of agents. Here camelCase and
- * snake_case are words. A code of digits is for one time; those of a country or a
- * post office have another word.
+ * snake_case are words.
  */
 const words = new RegExp(
   "pass ?(word|phrase|code|wd)|\\b(pwd?|pin|cv[cv]2?|csc|otp|totp|[2m]fa|iban|ssn|tokens?|secrets?|credentials?|mnemonic)\\b|" +
     "passwor|kennwort|contrase|mot de passe|senha|wachtwoord|парол|密码|密碼|パスワード|비밀번호|" +
     "(card|\\bcc) ?(number|num|no|nr)\\b|kartennummer|one ?time|two factor|social security|sort code|routing number|" +
     "(security|verification|authentication|auth|access|recovery|backup|confirmation|sms|login) (code|answer|phrase)|" +
-    "seed phrase|(api|access|private|encryption|licen[cs]e) ?key|" +
-    "(^|, )code ,.*numeric ,|, 1$", // fields' inputmode and maxlength: boxes for a code take one character
+    "seed phrase|(api|access|private|encryption|licen[cs]e) ?key",
   "i",
 );
 
@@ -94,18 +92,25 @@ export const isSecret = (field: Field): boolean =>
   (typed.test(field.type) && wasPassword(field)) ||
   isPrivate(field) ||
   hasDots(field) ||
-  (typed.test(field.type) &&
-    (isSecretName(...namesOf(field), ...textsOf(field, "inputmode", "maxlength")) || isCard(field.value)));
-
-const textsOf = (field: Field, ...names: string[]): string[] => names.map((name) => attribute(field, name) ?? "");
+  (typed.test(field.type) && (isSecretName(...namesOf(field)) || isCodeBox(field) || isCard(field.value)));
 
 /** All that names a field. */
 function namesOf(field: Field): string[] {
-  const names = textsOf(field, "name", "id", "aria-label", "placeholder", "title");
+  const names = ["name", "id", "aria-label", "placeholder", "title"].map((name) => attribute(field, name) ?? "");
   for (const { textContent } of [...(field.labels ?? []), ...labelsOf(field)])
     names.push(textContent!.slice(0, 200).trim());
   return names.filter(Boolean);
 }
+
+/**
+ * Whether a field is for a one-time code: a box for one character, or digits that are called a code
+ * and nothing else. Those of a country or a post office have another word.
+ */
+const isCodeBox = (field: Field): boolean =>
+  attribute(field, "maxlength") === "1" ||
+  (/^numeric$/i.test(attribute(field, "inputmode") ?? "") &&
+    namesOf(field).some((name) => /^code$/i.test(asWords([name]).trim())));
+
 const asWords = (names: string[]): string =>
   names
     .join(" , ")

@@ -20,7 +20,16 @@ test("a member's name tells a secret", () => {
     assert.equal(json(new Map([[name, { deep: [secret] }]])), JSON.stringify({ [name]: { deep: ["[redacted]"] } }));
     assert.ok(!json({ list: [[name, secret]], fields: [{ name, value: secret }] }).includes(secret), name);
   }
-  const others = { author: "Ada", session: "morning", key: 7, stop: [1, 2], monkey: "m", name: "total", value: 3 };
+  const others = {
+    author: "Ada",
+    session: "morning",
+    key: 7,
+    stop: [1, 2],
+    monkey: "m",
+    name: "total",
+    value: 3,
+    "Aisle 3, 1": "tea",
+  };
   assert.deepEqual(plain(others), others);
 });
 
