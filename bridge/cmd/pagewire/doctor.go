@@ -101,7 +101,12 @@ func doctorCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := printFindings(cmd.OutOrStdout(), all, to.json); err != nil {
+			if to.json {
+				err = printJSON(cmd, all)
+			} else {
+				err = printFindings(cmd.OutOrStdout(), all)
+			}
+			if err != nil {
 				return err
 			}
 			if failed > 0 {
@@ -120,11 +125,7 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
-func printFindings(to io.Writer, all []finding, asJSON bool) error {
-	if asJSON {
-		_, err := io.WriteString(cli.Visible(to), cli.IndentedJSON(all))
-		return err
-	}
+func printFindings(to io.Writer, all []finding) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, f := range all {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Status, f.Check, cli.Plain(f.Says))
@@ -343,9 +344,11 @@ func checkConnection(ctx context.Context, c checkup) finding {
 func connection(ctx context.Context, hub string,
 	of []clientconfig.Client) (f finding, demo string) {
 	others, waits, names := of == nil, "", []string(nil)
-	for _, p := range programs() {
-		if others && p.is.Entry {
-			of = append(of, p.Client)
+	if others { // setup asks ten times a second, and knows whom it waits for
+		for _, p := range programs() {
+			if p.is.Entry {
+				of = append(of, p.Client)
+			}
 		}
 	}
 	s, _ := serve.Ask(ctx, hub, versionName()) // checkDaemon reports the error
