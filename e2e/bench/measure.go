@@ -45,7 +45,7 @@ func (r row) has(name string, k kind) bool {
 	case r.us == "" || name == r.us:
 		return true
 	case r.goal.floor():
-		return name == r.goal.of
+		return name == r.goal.of || name == r.goal.within
 	}
 	return k != ours
 }
@@ -56,6 +56,9 @@ type goal struct {
 	// of is the base of which most is a multiple: `best` (the best peer in the same run), or a
 	// floor's name. With "" most is in the row's unit.
 	of string
+	// within is a floor: a bare program with the same processes. A value of at most 1.1 times that
+	// floor's meets the goal too.
+	within string
 	// least makes most a minimum. exact allows a goal of zero.
 	least, exact bool
 }
@@ -141,7 +144,7 @@ func (f family) measure(ctx context.Context, rounds int) (rows []figure.Row, fai
 // best peer.
 func (r row) judge(outcomes []outcome) figure.Row {
 	result := figure.Row{Name: r.name, Goal: r.goal.text(r.unit)}
-	var us, base *float64
+	var us, base, least *float64
 	var all []string
 	for _, c := range outcomes {
 		if !r.has(c.name, c.kind) {
@@ -161,6 +164,9 @@ func (r row) judge(outcomes []outcome) figure.Row {
 		} else if is != nil && (c.name == r.goal.of || !r.goal.floor() && c.kind == peer &&
 			(base == nil || *is < *base != r.goal.least)) {
 			base, result.Beside = is, text+", "+c.name
+		}
+		if c.name == r.goal.within {
+			least = is
 		}
 		if n := len(values); n > 0 && values[0] != values[n-1] {
 			text += fmt.Sprintf(" (%s to %s)", figure.Number(values[0]), figure.Number(values[n-1]))
@@ -185,15 +191,26 @@ func (r row) judge(outcomes []outcome) figure.Row {
 		value = *us / *base
 	}
 	result.Missed = result.Goal != "" && (value > r.goal.most != r.goal.least) &&
-		value != r.goal.most
+		value != r.goal.most && (least == nil || *us > nearly**least)
 	return result
 }
+
+// nearly is how many times its floor a value may have and meet its goal.
+const nearly = 1.1
 
 // floor reports whether the goal names a contender that the row is judged by, instead of the best
 // peer.
 func (g goal) floor() bool { return g.of != "" && g.of != best }
 
 func (g goal) text(unit string) string {
+	text := g.bound(unit)
+	if g.within != "" {
+		text += fmt.Sprintf(", or %g × %s", nearly, strings.TrimPrefix(g.within, "floor: "))
+	}
+	return text
+}
+
+func (g goal) bound(unit string) string {
 	sign := "≤"
 	if g.least {
 		sign = "≥"

@@ -19,47 +19,62 @@ import (
 // because this process waits meanwhile.
 
 const (
-	wsRelay   = "floor: relay to a WebSocket"
-	cdpRelay  = "floor: relay to CDP"
-	relayPipe = "relay-pipe" // the argument that makes this program the agent's process
+	wsRelay      = "floor: relay to a WebSocket"
+	cdpRelay     = "floor: relay to CDP"
+	wsToolRelay  = wsRelay + " and executeTool"
+	cdpToolRelay = cdpRelay + " and executeTool"
+	relayPipe    = "relay-pipe" // the argument that makes this program the agent's process
 )
 
 var relays = []rival{
 	{
-		name: wsRelay, kind: floor, read: readState,
-		html: inline("relayed", "socket"),
-		ready: func(ctx context.Context, r *rig) error {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if r.echo == nil {
-				return errors.New("no page has connected")
-			}
-			return r.relay(ctx, func(line []byte) ([]byte, error) {
-				if err := r.echo.Write(context.Background(), websocket.MessageText,
-					line); err != nil {
-					return nil, err
-				}
-				_, answer, err := r.echo.Read(context.Background())
-				return answer, err
-			})
-		},
+		name: wsRelay, kind: floor, html: inline("relayed", "socket"),
+		ready: relaysToSocket, read: readState, call: callState,
 	},
 	{
-		name: cdpRelay, kind: floor, read: readState, html: inline("relayed"),
-		ready: func(ctx context.Context, r *rig) error {
-			if err := attachBare(ctx, r); err != nil {
-				return err
-			}
-			return r.relay(ctx, func(line []byte) ([]byte, error) {
-				var said struct{ Payload string }
-				text, err := r.bare.run(context.Background(), string(line))
-				if err == nil {
-					err = json.Unmarshal([]byte(text), &said)
-				}
-				return []byte(said.Payload), err
-			})
-		},
+		name: cdpRelay, kind: floor, html: inline("relayed"),
+		ready: relaysToCDP, read: readState, call: callState,
 	},
+	{
+		name: wsToolRelay, kind: floor, native: true, tools: true,
+		html:  inline("execute", "relayedtool", "socket"),
+		ready: relaysToSocket, call: callState,
+	},
+	{
+		name: cdpToolRelay, kind: floor, native: true, tools: true,
+		html:  inline("execute", "relayedtool"),
+		ready: relaysToCDP, call: callState,
+	},
+}
+
+func relaysToSocket(ctx context.Context, r *rig) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.echo == nil {
+		return errors.New("no page has connected")
+	}
+	return r.relay(ctx, func(line []byte) ([]byte, error) {
+		err := r.echo.Write(context.Background(), websocket.MessageText, line)
+		if err != nil {
+			return nil, err
+		}
+		_, answer, err := r.echo.Read(context.Background())
+		return answer, err
+	})
+}
+
+func relaysToCDP(ctx context.Context, r *rig) error {
+	if err := attachBare(ctx, r); err != nil {
+		return err
+	}
+	return r.relay(ctx, func(line []byte) ([]byte, error) {
+		var said struct{ Payload string }
+		text, err := r.bare.run(context.Background(), string(line))
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &said)
+		}
+		return []byte(said.Payload), err
+	})
 }
 
 // relay starts the agent's process. pass hands a message of that to the page, and returns the
