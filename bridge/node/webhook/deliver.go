@@ -25,25 +25,25 @@ const maxQueue = 256
 // is mine.
 func (s *Service) reconcile(u *user, key string) {
 	r, d := u.records[key], u.deliveries[key]
-	live := r.live(time.Now())
+	owed := r.owed(time.Now())
+	if d != nil && (!owed || r.Ended != (d.follow == nil)) {
+		s.stop(d)
+		delete(u.deliveries, key)
+		d = nil
+	}
 	switch {
-	case live && d == nil:
+	case owed && d == nil:
 		s.start(u, key, r.record)
-	case live && !r.Renewed.Equal(d.renewed): // it was renewed
+	case owed && !r.Renewed.Equal(d.renewed): // it was renewed
 		d.renewed, *d.to = r.Renewed, address{}
 		for _, d := range u.deliveries {
 			s.wakes.add(d)
 		}
-	case !live && d != nil:
-		s.stop(d)
-		delete(u.deliveries, key)
-		if r.Revoked && !s.o.NoControl {
-			s.tellRevoked(u, r.record, d.host)
-		}
 	}
 }
 
-// start begins a delivery at the record's cursor. The lock is held.
+// start begins a delivery at the record's cursor. That of a revoked record has one envelope. The
+// lock is held.
 func (s *Service) start(u *user, key string, r *record) {
 	sub, refused := events.Parse(r.Name, []byte(r.Arguments))
 	to, err := url.Parse(r.URL)
@@ -59,8 +59,13 @@ func (s *Service) start(u *user, key string, r *record) {
 			d.to = other.to
 		}
 	}
-	d.follow, refused = u.feed.Follow(sub, r.Cursor, -1, func() { s.wakes.add(d) })
-	if refused != nil {
+	if r.Ended {
+		d.queue = []item{envelope("terminated", "", map[string]any{"error": map[string]any{
+			"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription " +
+				"was revoked", "data": map[string]any{}}})}
+	} else if d.follow, refused = u.feed.Follow(sub, r.Cursor, -1, func() {
+		s.wakes.add(d)
+	}); refused != nil {
 		s.stats.Failed["subscription"]++
 		return
 	}
@@ -73,7 +78,9 @@ func (s *Service) stop(d *delivery) {
 	if d.ended = true; d.timer != nil {
 		d.timer.Stop()
 	}
-	d.follow.Close()
+	if d.follow != nil {
+		d.follow.Close()
+	}
 }
 
 func (s *Service) runWakes() {
@@ -116,7 +123,7 @@ func (s *Service) pump(d *delivery) {
 // fill takes the next event, and up to maxQueue while an endpoint fails: a newer one replaces one
 // about its subject.
 func (s *Service) fill(d *delivery) {
-	for len(d.queue) == 0 || d.failed > 0 && len(d.queue) < maxQueue {
+	for d.follow != nil && (len(d.queue) == 0 || d.failed > 0 && len(d.queue) < maxQueue) {
 		n, ok := d.follow.Next()
 		if !ok {
 			return
@@ -179,7 +186,7 @@ func (s *Service) attempt(ctx context.Context, d *delivery) (again bool) {
 		return false
 	}
 	r := d.user.records[d.key]
-	if !r.live(now) {
+	if !r.owed(now) {
 		s.wantSettle()
 		return false
 	}
@@ -233,6 +240,9 @@ func (s *Service) attempted(d *delivery, status int, failed string) {
 	if i.attempts > len(s.o.Backoff) {
 		s.stats.GivenUp++
 		cursor := i.cursor
+		if !s.o.NoControl {
+			i.cursor = "" // it is stored when the gap was told
+		}
 		d.done()
 		d.gap(s, 0, cursor)
 	}
@@ -257,20 +267,6 @@ func (s *Service) retry(d *delivery) {
 		defer s.mu.Unlock()
 		d.waits = false
 		s.pump(d)
-	})
-}
-
-// tellRevoked posts the envelope "terminated" to an endpoint. The lock is held.
-func (s *Service) tellRevoked(u *user, r *record, host string) {
-	i := envelope("terminated", "", map[string]any{"error": map[string]any{
-		"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription was " +
-			"revoked", "data": map[string]any{}}})
-	secrets, ctx := r.signedBy(time.Now()), u.ctx
-	u.attempts.Go(func() { // once
-		if leave, err := s.enter(ctx, r.Principal, host); err == nil {
-			defer leave()
-			_, _, _ = s.client.post(ctx, r.URL, r.id(), i.id, i.body, secrets)
-		}
 	})
 }
 
@@ -303,9 +299,12 @@ func (s *Service) flush(d *delivery) {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
 	defer cancel()
-	_, _, err := s.change(ctx, d.key, func(r *record) *record {
-		if r == nil || r.Ended {
+	_, err := s.change(ctx, d.key, func(r *record) *record {
+		if r == nil || r.Ended != (d.follow == nil) {
 			return nil
+		}
+		if r.Ended { // its endpoint was told
+			r.Secrets = nil
 		}
 		r.Cursor, r.Delivered, r.Failed, r.Failing = cursor, delivered, category, failing
 		return r
@@ -320,19 +319,19 @@ func (s *Service) flush(d *delivery) {
 // errNoStore says that no store has been reached yet.
 var errNoStore = errors.New("the store is not there")
 
-// change changes a subscription in the store, and returns the result with its revision. edit gets
+// change changes a subscription in the store and in this node, and returns the result. edit gets
 // nil if there is no record that this node can decrypt, and returns nil to keep what is there.
 func (s *Service) change(ctx context.Context, key string,
-	edit func(old *record) *record) (now *record, revision uint64, err error) {
+	edit func(old *record) *record) (now *record, err error) {
 	s.mu.Lock()
 	store := s.subs
 	s.mu.Unlock()
 	if store == nil {
-		return nil, 0, errNoStore
+		return nil, errNoStore
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	revision, err = store.Change(ctx, key, func(value []byte) ([]byte, error) {
+	revision, err := store.Change(ctx, key, func(value []byte) ([]byte, error) {
 		old := s.box.open(key, value)
 		if now = edit(old); now == nil {
 			now = old
@@ -340,7 +339,10 @@ func (s *Service) change(ctx context.Context, key string,
 		}
 		return s.box.seal(now)
 	})
-	return now, revision, err
+	if err == nil && now != nil {
+		s.setRecord(key, now, revision)
+	}
+	return now, err
 }
 
 // setRecord stores a record, unless a later revision is known.

@@ -221,10 +221,10 @@ func (s *Service) settle() {
 	}
 	nodes := s.alive(now)
 	for name, u := range s.users {
-		live := 0
+		owed := 0
 		for key, r := range u.records {
-			if r.live(now) {
-				live++
+			if r.owed(now) {
+				owed++
 			} else if u.deliveries[key] == nil {
 				delete(u.records, key)
 			}
@@ -233,14 +233,14 @@ func (s *Service) settle() {
 		// Its claim must go even without subscriptions.
 		orphan := u.holder != "" && !slices.Contains(nodes, u.holder)
 		switch {
-		case u.state == free && wants && (live > 0 || orphan) && now.After(u.again):
+		case u.state == free && wants && (owed > 0 || orphan) && now.After(u.again):
 			u.state = moving
 			s.runs.Go(func() { s.acquire(u) })
-		case u.state == free && u.holder == s.o.Node && (!wants || live == 0) && now.After(u.again):
+		case u.state == free && u.holder == s.o.Node && (!wants || owed == 0) && now.After(u.again):
 			// A claim that could not be given back, or after which deliveries could not begin.
 			u.state = moving
 			s.runs.Go(func() { s.drop(u) })
-		case u.state == mine && (!wants || live == 0 || u.holder != s.o.Node):
+		case u.state == mine && (!wants || owed == 0 || u.holder != s.o.Node):
 			u.state = moving
 			u.cancel()
 			for _, d := range u.deliveries {
@@ -251,7 +251,7 @@ func (s *Service) settle() {
 			for key := range u.records {
 				s.reconcile(u, key)
 			}
-		case u.state == free && live == 0 && u.holder == "":
+		case u.state == free && owed == 0 && u.holder == "":
 			delete(s.users, name)
 		}
 	}

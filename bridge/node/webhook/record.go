@@ -28,13 +28,13 @@ type record struct {
 	Principal, User string
 	URL, Name       string
 	Arguments       string // canonical
-	// Secrets are the current one, and until Rotated also the previous one.
+	// Secrets are the current one, and until Rotated also the previous one. One that has ended has
+	// none, unless it was revoked and its endpoint is not told yet.
 	Secrets  []Secret
 	Rotated  time.Time
 	Until    time.Time // the end, unless it is refreshed
 	Renewed  time.Time // the last refresh
 	Ended    bool      // by the subscriber, or by the operator
-	Revoked  bool      // by the operator
 	Verified time.Time // when the endpoint answered the challenge
 	Cursor   string    // each event up to it was delivered or given up
 	// Delivered is the time of the last success, Failed the category of the last failure after it,
@@ -56,7 +56,10 @@ const kept = maxGrant + 24*time.Hour
 // grace is how long deliveries are also signed with the previous secret.
 const grace = 10 * time.Minute
 
-func (r *record) live(now time.Time) bool { return !r.Ended && now.Before(r.Until) }
+func (r *record) live(now time.Time) bool { return !r.Ended && r.owed(now) }
+
+// owed reports whether an endpoint may get something: events, or the envelope "terminated".
+func (r *record) owed(now time.Time) bool { return len(r.Secrets) > 0 && now.Before(r.Until) }
 
 func (r *record) id() string {
 	text, err := json.Marshal([]string{r.Principal, r.User, r.URL, r.Name, r.Arguments})

@@ -96,7 +96,7 @@ type Service struct {
 // A user is a user with subscriptions to events of its pages. The Service's lock guards it.
 type user struct {
 	name string // does not change
-	// By key; those that are over stay until settle, or until their delivery ends.
+	// By key; those that are owed nothing stay until settle, or until their delivery ends.
 	records map[string]held
 	// holder is the node that has claimed the user, "" for none. at is the revision of that in the
 	// store: it only grows.
@@ -113,7 +113,7 @@ type user struct {
 	ctx        context.Context // of attempts; ends before drop
 	cancel     context.CancelFunc
 	attempts   sync.WaitGroup       // drop waits for them
-	deliveries map[string]*delivery // by key, of live records; empty while state is free
+	deliveries map[string]*delivery // by key, of owed records; empty while state is free
 }
 
 type held struct {
@@ -145,7 +145,7 @@ type delivery struct {
 	url     string    // and its URL
 	to      *address  // shared by all deliveries with the same of and url
 	renewed time.Time // the last refresh
-	follow  Follow    // closed once ended is true
+	follow  Follow    // closed once ended is true; nil of a revoked record
 
 	// The first item of queue is the next to post; attempt alone removes it. At most one attempt is
 	// under way, and none while the delivery waits for a retry, has ended, or is suspended.

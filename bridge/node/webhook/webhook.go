@@ -368,7 +368,7 @@ func (s *Service) begins(ctx context.Context, user string, r events.WebhookReque
 
 // grant stores a subscription, or refreshes the one that is stored.
 func (s *Service) grant(ctx context.Context, wants *record, now time.Time) (*record, error) {
-	set, revision, err := s.change(ctx, wants.key(), func(old *record) *record {
+	return s.change(ctx, wants.key(), func(old *record) *record {
 		next := *wants
 		if old != nil {
 			next.Delivered = old.Delivered
@@ -383,10 +383,6 @@ func (s *Service) grant(ctx context.Context, wants *record, now time.Time) (*rec
 		}
 		return &next
 	})
-	if err == nil {
-		s.setRecord(set.key(), set, revision)
-	}
-	return set, err
 }
 
 // Unsubscribe ends a subscription.
@@ -406,21 +402,18 @@ func (q *requests) Unsubscribe(ctx context.Context, r events.WebhookRequest) ([]
 }
 
 // endSubscription ends a subscription in the store, and deletes its secrets, so that nothing can be
-// delivered any more. A revoked one keeps them for the envelope "terminated".
+// delivered any more. A revoked one keeps them until its endpoint has got the envelope "terminated".
 func (s *Service) endSubscription(ctx context.Context, key string, revoked bool) (found bool,
 	err error) {
-	set, revision, err := s.change(ctx, key, func(r *record) *record {
+	set, err := s.change(ctx, key, func(r *record) *record {
 		if r == nil || r.Ended {
 			return nil
 		}
-		if r.Ended, r.Revoked = true, revoked; !revoked {
+		if r.Ended = true; !revoked || s.o.NoControl {
 			r.Secrets = nil
 		}
 		return r
 	})
-	if err == nil && set != nil {
-		s.setRecord(key, set, revision)
-	}
 	return set != nil, err
 }
 

@@ -549,20 +549,117 @@ func TestRevoke(t *testing.T) {
 	subscribe(t, s, by(bob), r)
 	s.owns(t, alice)
 	s.owns(t, bob)
-	if n, err := s.Revoke(t.Context(), alice); n != 2 || err != nil {
-		t.Errorf("%d are revoked, and %v", n, err)
-	}
-	testkit.Eventually(t, "two are told", func() bool { return len(e.had()) == 2 })
-	for _, p := range e.had() {
-		checkSigned(t, p, theSecret)
-		if p.member("type") != "terminated" || !strings.Contains(string(p.body), "Forbidden") {
-			t.Errorf("it is told %s", p.body)
-		}
-	}
+	s.revokes(t, alice, 2)
+	e.terminated(2)
 	w.set(alice, "a:0")
-	if all := e.delivered(r.Subscription, "a:0", w.set(bob, "a:0")); len(all) != 3 {
+	if all := once(e.delivered(r.Subscription, "a:0", w.set(bob, "a:0"))); len(all) != 3 {
 		t.Errorf("%d deliveries", len(all))
 	}
+}
+
+func (s *Service) revokes(t *testing.T, user string, want int) {
+	t.Helper()
+	if n, err := s.Revoke(t.Context(), user); n != want || err != nil {
+		t.Errorf("%d are revoked, and %v", n, err)
+	}
+}
+
+// terminated waits until the endpoint has got an envelope for each of count subscriptions, and nothing else.
+func (e *endpoint) terminated(count int) {
+	e.t.Helper()
+	testkit.Eventually(e.t, fmt.Sprint(count, " are told"), func() bool { return len(once(e.had())) == count })
+	for _, p := range e.had() {
+		checkSigned(e.t, p, theSecret)
+		if p.member("type") != "terminated" || !strings.Contains(string(p.body), "Forbidden") {
+			e.t.Errorf("it is told %s", p.body)
+		}
+	}
+}
+
+// What an endpoint is told last outlives the delivery, and the node.
+func TestLastMessages(t *testing.T) {
+	oneAtATime := func(o *Options) { o.InFlight = 1 }
+	// busy takes the only place until leave.
+	busy := func(t *testing.T, s *Service) (leave func()) {
+		t.Helper()
+		return testkit.Must(s.enter(t.Context(), "another", "another.test"))(t)
+	}
+	t.Run("the user's last subscription was revoked", func(t *testing.T) {
+		w, e := newWorld(t)
+		s := w.open("a", oneAtATime)
+		r := wants(t, e.URL)
+		subscribe(t, s, by(alice), r)
+		s.owns(t, alice)
+		leave := busy(t, s)
+		s.revokes(t, alice, 1)
+		s.settle()
+		leave()
+		e.terminated(1)
+		testkit.Eventually(t, "its secret is not stored any more", func() bool {
+			key := (&record{Principal: alice, User: alice, URL: r.URL, Name: r.Name, Arguments: r.Arguments}).key()
+			stored, err := s.stored(t.Context(), key)
+			return err == nil && stored.Ended && stored.Secrets == nil
+		})
+		testkit.Eventually(t, "the user is given back", func() bool { return s.idle() })
+	})
+	t.Run("the node ends", func(t *testing.T) {
+		w, e := newWorld(t)
+		s := w.open("a", oneAtATime)
+		subscribe(t, s, by(alice), wants(t, e.URL))
+		s.owns(t, alice)
+		defer busy(t, s)()
+		s.revokes(t, alice, 1)
+		s.Close()
+		w.open("b")
+		e.terminated(1)
+	})
+	t.Run("deliveries are about to begin", func(t *testing.T) {
+		w, e := newWorld(t)
+		begins, begin := make(chan bool), make(chan bool)
+		s := w.open("a", func(o *Options) {
+			feed := o.Feed
+			o.Feed = func(ctx context.Context, user string) (Feed, error) {
+				select {
+				case begins <- true:
+					<-begin
+				case <-begin:
+				}
+				return feed(ctx, user)
+			}
+		})
+		r, now := wants(t, e.URL), time.Now()
+		testkit.Must(s.grant(t.Context(), &record{Principal: alice, User: alice, URL: r.URL, Name: r.Name,
+			Arguments: r.Arguments, Secrets: []Secret{theSecret}, Until: now.Add(time.Hour), Cursor: "0"}, now))(t)
+		testkit.Receive(t, "deliveries begin", begins)
+		s.revokes(t, alice, 1)
+		close(begin)
+		e.terminated(1)
+	})
+	t.Run("a gap", func(t *testing.T) {
+		w, e := newWorld(t)
+		s := w.open("a")
+		r := wants(t, e.URL)
+		subscribe(t, s, by(alice), r)
+		gap := make(chan bool, 1)
+		e.answers(func(w http.ResponseWriter, r *http.Request, p *posted) bool {
+			if p.member("type") == "gap" {
+				select {
+				case gap <- true:
+				default:
+				}
+				<-r.Context().Done()
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		})
+		w.set(alice, "a:0")
+		testkit.Receive(t, "an event is given up", gap)
+		s.Close()
+		e.answers(nil)
+		before := len(e.had())
+		w.open("b")
+		testkit.Eventually(t, "another node tells of it", func() bool { return len(e.had()) > before })
+	})
 }
 
 // One subscriber's requests to one host are bounded by half of the host's places. The others wait without a loss, and
