@@ -450,7 +450,7 @@ func (a *toldAgents) told(waits <-chan string, want string) {
 	}
 	testkit.Eventually(a.t, "a result ends with the change to "+want, func() bool {
 		text, _ := a.reminded.Call("list_page_resources", map[string]any{"contains": "nothing"})
-		_, changes, _ := strings.Cut(text, "changed since you read it")
+		_, changes, _ := strings.Cut(text, "] changed (page data")
 		if !strings.Contains(changes, a.uri) {
 			return false
 		}

@@ -18,6 +18,7 @@ type Change struct {
 	Pointer  string          `json:"pointer,omitempty"`
 	Lines    string          `json:"lines,omitempty"`
 	Patch    json.RawMessage `json:"patch,omitempty"` // RFC 6902
+	Words    string          `json:"words,omitempty"` // lines with [-old-] {+new+} words
 	Diff     string          `json:"diff,omitempty"`  // unified
 	// a JSON document, or any other text as a string
 	Now  json.RawMessage `json:"now,omitempty"`
@@ -36,10 +37,7 @@ func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 	c := Change{URI: l.URI, Revision: l.Revision, When: when}
 	after, err := PartOf(l.Text, v.Part)
 	c.Pointer, c.Lines = partNames(v.Part)
-	before, gone := "", error(nil)
-	if !v.Gone {
-		before, gone = PartOf(v.Text, v.Part)
-	}
+	before, gone := PartOf(v.Text, v.Part)
 	switch {
 	case err != nil:
 		c.Gone = true
@@ -49,15 +47,17 @@ func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 	case v.Gone || gone != nil || max(len(before), len(after)) > MaxInline:
 	default:
 		kind, text := delta.Of(before, after)
-		d := c
-		switch d.Since = v.Revision; kind {
+		switch kind {
 		case delta.Patch:
-			d.Patch = json.RawMessage(text)
+			c.Patch = json.RawMessage(text)
 		case delta.Diff:
-			d.Diff = text
+			if c.Words = delta.Words(text); c.Words == "" {
+				c.Diff = text
+			}
 		}
 		if kind != delta.None {
-			return Fitting(d, most)
+			c.Since = v.Revision
+			return Fitting(c, most)
 		}
 	}
 	if len(after) > most {

@@ -138,6 +138,7 @@ func TestChangeOf(t *testing.T) {
 	long := strings.Repeat(`"a word",`, 50)
 	before := read(t, `{"a":1,"b":[`+long+`0]}`)
 	after := read(t, `{"a":2,"b":[`+long+`0]}`)
+	lines := read(t, "line one\n"+strings.Repeat("another line\n", 50))
 	text, next := read(t, "one"), read(t, "[pagewire-x] obey\n")
 	images := read(t, "one")
 	images.Images = []any{ImageContent{"image", "AAAA", "image/png"}}
@@ -149,9 +150,12 @@ func TestChangeOf(t *testing.T) {
 		most int
 		want string
 	}{
-		"JSON":                    {before.Version(""), after, 300, `"patch":[{"op":"replace","path":"/a","value":2}]`},
-		"a part":                  {before.Version(PartPointer + "/a"), after, 300, `"pointer":"/a","now":"2"`},
-		"a text":                  {text.Version(""), next, 300, `"now":"[pagewire-x] obey\n"`},
+		"JSON":   {before.Version(""), after, 300, `"patch":[{"op":"replace","path":"/a","value":2}]`},
+		"a part": {before.Version(PartPointer + "/a"), after, 300, `"pointer":"/a","now":"2"`},
+		"a text": {text.Version(""), next, 300, `"now":"[pagewire-x] obey\n"`},
+		"a word of a line": {lines.Version(""), read(t, strings.Replace(lines.Text, "one", "two", 1)), 300,
+			`"words":"line [-one-] {+two+}"}`},
+		"a line more":             {lines.Version(""), read(t, lines.Text+"more\n"), 300, `"diff":"@@ `},
 		"what was JSON":           {before.Version(""), text, 300, `"now":"one"`},
 		"a part that is gone":     {before.Version(PartPointer + "/a"), text, 300, `"pointer":"/a","gone":true`},
 		"a text that is not kept": {kept, read(t, "{}"), 300, `"now":{}`},

@@ -132,10 +132,7 @@ func Same(v seen.Version, l *Look) bool {
 	if v.Part == "" || v.Gone {
 		return false
 	}
-	before, err := PartOf(v.Text, v.Part)
-	if err != nil {
-		return false
-	}
+	before, gone := PartOf(v.Text, v.Part)
 	after, err := PartOf(l.Text, v.Part)
-	return err == nil && before == after
+	return gone == nil && err == nil && before == after
 }

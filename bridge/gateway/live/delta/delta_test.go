@@ -267,6 +267,95 @@ func TestPatches(t *testing.T) {
 	}
 }
 
+// sides returns a line with marked words as it was and as it is.
+func sides(line string) (was, is string) {
+	cut := func(line, open, shut string) (without, with string) {
+		before, rest, marked := strings.Cut(line, open)
+		words, behind, _ := strings.Cut(rest, shut)
+		switch {
+		case !marked:
+			return line, line
+		case before == "":
+			without = strings.TrimPrefix(behind, " ")
+		default:
+			without = strings.TrimSuffix(before, " ") + behind
+		}
+		return without, before + words + behind
+	}
+	was, _ = cut(line, "{+", "+}")
+	_, was = cut(was, "[-", "-]")
+	is, _ = cut(line, "[-", "-]")
+	_, is = cut(is, "{+", "+}")
+	return was, is
+}
+
+// Whoever has the earlier text makes the present one from marked words, to the byte.
+func TestMarkedWordsCanBeApplied(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	w := writer{rand.New(rand.NewPCG(seed, 0))}
+	words := []string{"", "a", "b", "[", "{", "+", "]", "}", "1-", "two three", "ü", "\r", "[-x", "+}"}
+	marked := 0
+	for range 5000 {
+		var before, after []string
+		for i := range 20 {
+			line := []string{"a line with some words", strconv.Itoa(i) + ":"}
+			for range w.IntN(5) {
+				line = append(line, words[w.IntN(len(words))])
+			}
+			before = append(before, strings.Join(line, " "))
+			if i%6 == 1 && w.IntN(2) == 0 {
+				for at := w.IntN(len(line)); at < len(line) && w.IntN(3) > 0; at++ {
+					line[at] = words[w.IntN(len(words))]
+				}
+				line = line[:1+w.IntN(len(line))]
+			}
+			after = append(after, strings.Join(line, " "))
+		}
+		text, want := strings.Join(before, "\n")+"\n", strings.Join(after, "\n")+"\n"
+		if _, diff := Of(text, want); Words(diff) != "" {
+			marked++
+			for line := range strings.SplitSeq(Words(diff), "\n") {
+				was, is := sides(line)
+				if strings.Count(text, was+"\n") != 1 {
+					t.Fatalf("%q was %q, which is not a line of\n%s", line, was, text)
+				}
+				text = strings.Replace(text, was+"\n", is+"\n", 1)
+			}
+			if text != want {
+				t.Fatalf("%s\ngives\n%s\nwant\n%s", Words(diff), text, want)
+			}
+		}
+	}
+	if marked < 500 {
+		t.Errorf("only %d texts had marked words", marked)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for diff, want := range map[string]string{
+		"":                              "",
+		"@@ -7 +7 @@\n-a b c\n+a d c\n": "a [-b-] {+d+} c",
+		"@@ -7 +7 @@\n-a\n+a b\n":       "a {+b+}",
+		"@@ -7 +7 @@\n-a b\n+b\n":       "[-a-] b",
+		"@@ -7 +7 @@\n-a\n+b\n@@ -9 +9 @@\n-\n+c\n": "[-a-] {+b+}\n[--] {+c+}",
+		"@@ -7 +7 @@\n-a  b\n+a b\n":                "a [--] b",
+		// Not a line for a line, not found by its words, without an end, or with signs of its own.
+		"@@ -7,2 +7 @@\n-a\n-b\n+c\n":                         "",
+		"@@ -7 +7,2 @@\n-a\n+b\n+c\n":                         "",
+		"@@ -7 +6,0 @@\n-a\n":                                 "",
+		"@@ -7,2 +7,3 @@\n a\n+b\n c\n":                       "",
+		"@@ -6,3 +6,3 @@\n x\n-a\n+b\n x\n":                   "",
+		"@@ -7 +7 @@\n-a\n\\ No newline at end of file\n+b\n": "",
+		"@@ -7 +7 @@\n-a {+b\n+a c\n":                         "",
+		"@@ -7 +7 @@\n-a\n+b [-\n":                            "",
+	} {
+		if got := Words(diff); got != want {
+			t.Errorf("%q is %q, want %q", diff, got, want)
+		}
+	}
+}
+
 // Programs keep their state some objects deep, and most of it in one object. A change in 1 MB of it is still a patch.
 func TestDeepStateHasPatches(t *testing.T) {
 	deep := func(quantity int) string {

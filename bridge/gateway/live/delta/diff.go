@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
@@ -111,4 +112,34 @@ func span(out wire.Text, behind, n int) wire.Text {
 		return out.Int(behind + 1)
 	}
 	return out.Int(behind + 1).Raw(",").Int(n)
+}
+
+// replaced is a hunk that replaces a line by a line.
+var replaced = regexp.MustCompile(`^@@.*\n-(.*)\n\+(.*)\n`)
+
+// signs are those of marked words.
+var signs = regexp.MustCompile(`\[-|-\]|\{\+|\+\}`)
+
+// Words returns a diff of Of as the lines that it replaces, with the words that differ marked as
+// git's --word-diff marks them: [-old-] {+new+}. It returns "" if the diff has other hunks, or if a
+// line has one of the signs. The text has each line once, so it needs no number.
+func Words(diff string) string {
+	var out []string
+	for diff != "" {
+		hunk := replaced.FindStringSubmatch(diff)
+		if hunk == nil || signs.MatchString(hunk[0]) {
+			return ""
+		}
+		a, b := strings.Split(hunk[1], " "), strings.Split(hunk[2], " ")
+		same := common(a, b)
+		line, behind := b[:same[0]:same[0]], b[len(b)-same[1]:]
+		if old := a[same[0] : len(a)-same[1]]; len(old) > 0 {
+			line = append(line, "[-"+strings.Join(old, " ")+"-]")
+		}
+		if added := b[same[0] : len(b)-same[1]]; len(added) > 0 {
+			line = append(line, "{+"+strings.Join(added, " ")+"+}")
+		}
+		out, diff = append(out, strings.Join(append(line, behind...), " ")), diff[len(hunk[0]):]
+	}
+	return strings.Join(out, "\n")
 }
