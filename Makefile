@@ -7,7 +7,7 @@ MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
 	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-remote test-rounds test-races test-fresh \
-	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
+	test-readme test-release release size bench bench-agents bench-fleet bench-pages bench-stale site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when packages must be installed.
@@ -273,7 +273,7 @@ test-release: release browser ## Make it twice, which gives the same bytes; inst
 size: build ## Print raw, gzip and brotli size of each artefact, and the code of each package in the core; fail above a budget
 	@go run ./js/build -core=$(CORE) -size
 
-bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine
+bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,$(if $(STALE),bench-stale,bench-pages))) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; STALE=1: who acts on yesterday's page; FLEET=1: past one machine
 
 bench-fleet: build # Nodes of a fleet, bare NATS and bare WebSockets
 	go test -run '^$$' -bench . -benchtime=1x -timeout 30m ./e2e/bench/fleet
@@ -282,6 +282,9 @@ bench-agents: build browser $(RIVALS) $(PEERS) # The price of a session in a mod
 	go run ./e2e/bench -agents
 	go test -run '^$$' -bench 'Of|Hostile' -benchtime=50x ./bridge/gateway/live/delta
 	go test -run '^$$' -bench Hook -benchtime=200x ./bridge/cmd/pagewire
+
+bench-stale: build browser $(RIVALS) $(PEERS) # Writes on old state: e2e/bench/stale/README.md
+	go run ./e2e/bench -stale $(if $(SHORT),-short)
 
 bench-pages: size browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource

@@ -139,6 +139,11 @@ func (a *agent) tool(ctx context.Context, name string, arguments any) (string, e
 	if err != nil {
 		return "", err
 	}
+	return toolText(name, text)
+}
+
+// toolText is the text of a tool's result.
+func toolText(name string, text json.RawMessage) (string, error) {
 	var result struct {
 		Content []struct{ Text string }
 		IsError bool

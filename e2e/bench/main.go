@@ -8,8 +8,9 @@
 //
 // The measurements are in families: start.go and page.go in pages, gateway.go at the gateway,
 // relay.go for a bare gateway, daemon.go for the daemon's end, renderers.go in the browser's
-// processes, shown.go for any page; with -agents only those of models.go. To add a row, add an
-// element. Nothing here is a test: only work that is not done makes it fail, and no figure does.
+// processes, shown.go for any page; with -agents only those of models.go, with -stale only that of
+// stale.go. To add a row, add an element. Nothing here is a test: only work that is not done makes
+// it fail, and no figure does.
 package main
 
 import (
@@ -41,19 +42,21 @@ func main() {
 	short := flag.Bool("short", false, "less of everything: two minutes in all")
 	agents := flag.Bool("agents", false,
 		"measure what a model pays for knowing what a page shows, and nothing else")
+	old := flag.Bool("stale", false,
+		"count what agents do on old state, and measure nothing else (stale/README.md)")
 	soak := flag.Int("soak", 0,
 		"watch ten tabs for so many minutes, print what that costs, and measure nothing else")
 	only := flag.String("row", "", "measure only families whose name matches this `regexp`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *rounds, *soak, *short, *agents, *only); err != nil {
+	if err := run(ctx, *rounds, *soak, *short, *agents, *old, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds, soak int, short, agents bool, only string) error {
+func run(ctx context.Context, rounds, soak int, short, agents, old bool, only string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-row: %w", err)
@@ -82,13 +85,19 @@ func run(ctx context.Context, rounds, soak int, short, agents bool, only string)
 	if agents {
 		part, how = "models", "; one round, of bytes that no machine changes"
 	}
-	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
-		Commit: figure.Commit(), How: how}
+	if old {
+		part, how = "stale", "; one round, of counts"
+	}
+	report := figure.Run{Command: command(short, agents, old), Began: began,
+		Machine: machine(chromium), Commit: figure.Commit(), How: how}
 	var failed []error
 	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.shownPages(),
 		[]family{b.daemons(), b.renderers()})
 	if agents {
 		families = b.models()
+	}
+	if old {
+		families = b.stale()
 	}
 	for _, f := range families {
 		if !match.MatchString(f.name) {
@@ -137,10 +146,13 @@ func run(ctx context.Context, rounds, soak int, short, agents bool, only string)
 }
 
 // command returns the command line of such a run.
-func command(short, agents bool) string {
+func command(short, agents, old bool) string {
 	name := "make bench"
 	if agents {
 		name += " AGENTS=1"
+	}
+	if old {
+		name += " STALE=1"
 	}
 	if short {
 		name += " SHORT=1"

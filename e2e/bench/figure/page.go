@@ -39,6 +39,7 @@ type Row struct {
 // parts are the runs of the page, in its order.
 var parts = []struct{ name, title string }{
 	{"size", "Bytes"}, {"bench", "Pages and the gateway"}, {"models", "What a model pays"},
+	{"stale", "Yesterday's page"},
 }
 
 // limits names the cause that keeps a row from its goal, by the beginning of the row's name.
@@ -66,6 +67,8 @@ var limits = []struct{ row, factor string }{
 	{"daemon stopped until", "1.6 s of silence count as a hang, and then a probe may take 0.7 s"},
 	{"model: first look",
 		"the declared cart is JSON with the names of its values; a snapshot has the values alone"},
+	{"look when told: bytes, beside",
+		"the first look at each page, which both take, is most of it; agent-browser sends differences too"},
 	{"shown: first look at 10,000",
 		"the browser's own share, the styles and boxes of all, is in the row"},
 	{"model: 25 changes",
