@@ -91,6 +91,7 @@
   // The loop goes by index: the page may have replaced the iterator of arrays.
   const listeners = [
     { target: window, type: "message", listener: onmessage },
+    { target: document, type: "load", listener: look }, // of a script, as soon as it has run
     { target: document, type: "DOMContentLoaded", listener: onparsed },
     { target: window, type: "load", listener: onload },
     { target: window, type: "focus", listener: seen },

@@ -121,6 +121,27 @@ func TestFirstLookAtAPageThatLoads(t *testing.T) {
 	}
 }
 
+// A page is listed as soon as its scripts have run, and not only when the rest of the document is there.
+func TestPageThatLoadsForLong(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	goesOn := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		select {
+		case <-map[string]chan struct{}{"/first": goesOn}[q.URL.Path]: // the rest never comes
+		case <-q.Context().Done():
+		}
+	}))
+	t.Cleanup(slow.Close)
+	t.Cleanup(slow.CloseClientConnections)
+	wait := func(path string) string { return `<script src="` + slow.URL + path + `"></script>` }
+	r.site.add("/long", wait("/first")+tag+wait("/rest"))
+	id := r.user.openLink(r.at("/long"))
+	(&tabbed{r.user, r.site, id, r.user.attachTo(id)}).begun(r)
+	close(goesOn)
+	r.listed(r.uri)
+}
+
 func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, k kind) {
