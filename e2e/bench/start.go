@@ -29,6 +29,11 @@ var libraries = []library{
 	{mcpb, peer, "/node_modules/@mcp-b/global/dist/index.iife.js", nil, tabTransport},
 }
 
+// compiled has Pagewire's files in its pages, and runs none of them for its list.
+var compiled = library{listFloor, floor, libraries[0].path, nil, "bench.compiled()"}
+
+const listFloor = "floor: client, and the files compiled"
+
 const mcpb = "@mcp-b/global 5.1.0"
 
 // tabTransport is @mcp-b's, which Pagewire's pages answer too.
@@ -95,6 +100,13 @@ func (b *bench) starts() []family {
 		}
 		return f
 	}
+	list := func(ctx context.Context, l library) (figures, error) {
+		return b.visit(ctx, l.tag(), fmt.Sprintf("bench.firstList(() => %s)", l.transport))
+	}
+	first := start("first agent: connect to first list", 0.55, list)
+	first.rows[0].goal.within = listFloor
+	first.contenders = append(first.contenders, contender{listFloor, floor,
+		func(ctx context.Context) (figures, error) { return list(ctx, compiled) }})
 	return []family{
 		start("start of the script to API there", 0.25,
 			func(ctx context.Context, l library) (figures, error) {
@@ -109,10 +121,7 @@ func (b *bench) starts() []family {
 				}
 				return b.visit(ctx, "", fmt.Sprintf("bench.evaluate(%s)", source))
 			}),
-		start("first agent: connect to first list", 0.55,
-			func(ctx context.Context, l library) (figures, error) {
-				return b.visit(ctx, l.tag(), fmt.Sprintf("bench.firstList(() => %s)", l.transport))
-			}),
+		first,
 		b.revisits(),
 	}
 }
@@ -126,11 +135,13 @@ func (l library) tag() string {
 // after 300 reads, longer than the 2 s that Chromium waits before it stores compiled wasm.
 func (b *bench) revisits() family {
 	f := family{name: "start: visits of one site", limit: time.Minute, rows: []row{
-		{"first", "first visit: connect to first list", "ms", goal{most: 0.8, of: best}, ""},
-		{"second", "second visit: connect to first list", "ms", goal{most: 0.6, of: best}, ""},
+		{"first", "first visit: connect to first list", "ms",
+			goal{most: 0.8, of: best, within: listFloor}, ""},
+		{"second", "second visit: connect to first list", "ms",
+			goal{most: 0.6, of: best, within: listFloor}, ""},
 	}}
-	for i, l := range libraries {
-		wire := [...]string{"bench.overPort", "bench.overWindow"}[i]
+	for i, l := range append(libraries, compiled) {
+		wire := [...]string{"bench.overPort", "bench.overWindow", "bench.overPort"}[i]
 		f.contenders = append(f.contenders,
 			contender{l.name, l.kind, func(ctx context.Context) (figures, error) {
 				all, err := b.visits(ctx, len(f.rows), l.tag(),

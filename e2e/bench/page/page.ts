@@ -325,6 +325,36 @@ export async function firstList(transport: () => Transport): Promise<Figures> {
   return { ms: time };
 }
 
+/**
+ * The floor of a first list: a transport that answers at once, when the page has fetched and compiled Pagewire's files,
+ * of which none runs.
+ */
+export function compiled(): Transport {
+  const link = Object.assign(document.createElement("link"), { rel: "modulepreload", href: "/dist/pagewire.core.js" });
+  const preloaded = new Promise((done, failed) => Object.assign(link, { onload: done, onerror: failed }));
+  document.head.append(link);
+  const files = Promise.all([preloaded, WebAssembly.compileStreaming(fetch("/dist/pagewire.wasm"))]);
+  const transport: Transport = {
+    start: async () => {},
+    close: async () => {},
+    async send(message) {
+      await files;
+      if (!("id" in message && "method" in message)) return;
+      const { id, method, params } = message;
+      const result =
+        method === "initialize"
+          ? {
+              protocolVersion: params?.protocolVersion,
+              capabilities: { resources: {} },
+              serverInfo: { name: "floor", version: "1" },
+            }
+          : { resources: [{ uri: uriOf("state"), name: "state" }] };
+      queueMicrotask(() => transport.onmessage?.({ jsonrpc: "2.0", id: id!, result } as never));
+    },
+  };
+  return transport;
+}
+
 /** Reads as an agent does, and stays until the browser has had time to store the compiled code. */
 export function stay(connect: Connect, n: number, ms: number): (first: Figures) => Promise<Figures> {
   return async (first) => {
