@@ -94,12 +94,11 @@ function tables() {
     }
     return name;
   };
-  const enumeration = (node) =>
-    `{ enumeration: "${node.name}", values: ${JSON.stringify(node.values.map((v) => v.value))} }`;
+  const enumeration = (node) => JSON.stringify([node.name, ...node.values.map((v) => v.value)]);
   const dictionary = (node) => {
     const members = [...node.members].sort((a, b) => (a.name < b.name ? -1 : 1)); // Web IDL's order of reading
-    const optional = members.some((m) => m.required) ? "" : "\n  optional: true,";
-    return `{\n  dictionary: "${node.name}",${optional}\n  members: [\n${members.map((m) => `    ${member(m, node)},\n`).join("")}  ],\n}`;
+    const optional = members.some((m) => m.required) ? 0 : 1;
+    return `[\n  "${node.name}",\n  ${optional},\n  [\n${members.map((m) => `    ${member(m, node)},\n`).join("")}  ],\n]`;
   };
   const member = (m, owner) => {
     const where = `${owner.name}.${m.name}`;

@@ -125,7 +125,7 @@ func minifyAll(root, dist string) error {
 		wg.Go(func() {
 			file := filepath.Join(dist, name)
 			args := []string{filepath.Join(root, "js/node_modules/terser/bin/terser"), file,
-				"--compress", "passes=2", "--mangle", "--ecma", "2022", "--source-map",
+				"--compress", "passes=3,unsafe_proto", "--mangle", "--ecma", "2022", "--source-map",
 				"content='" + file + ".map'",
 				"--output", file}
 			for _, s := range bundled {
@@ -158,6 +158,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 	}
 	const module = "js/page/early/module.ts"
 	switch s.out {
+	case "pagewire.js":
+		options.MinifyIdentifiers = false // terser does; twice takes 8 bytes more
 	case "pagewire.mjs", "pagewire.cjs":
 		options.Plugins = []api.Plugin{whenCalled(filepath.Join(root, "js/page/early/pagewire.ts"),
 			"enter", shared(root))}

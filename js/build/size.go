@@ -23,12 +23,12 @@ type artefact struct {
 
 // artefacts have budgets. Every page with Pagewire downloads pagewire.js, with or without an agent;
 // only pages that an agent visits download pagewire.wasm, and only hosts of Views views.js.
-// pagewire.mjs has 400 bytes more than pagewire.js: outside a page importing it must not throw. The
+// pagewire.mjs has 460 bytes more than pagewire.js: outside a page importing it must not throw. The
 // budgets are those of TinyGo's build. A budget is raised with the reason in the commit, or not at
 // all.
 var artefacts = []artefact{
-	{"pagewire.js", 6_400},
-	{"pagewire.mjs", 6_800},
+	{"pagewire.js", 6_132}, // a tenth of @mcp-b/global 5.1.0
+	{"pagewire.mjs", 6_600},
 	{"pagewire.core.js", 0}, {"pagewire.worker.js", 0},
 	{"pagewire.wasm", 46_000},
 	{"pagewire.elements.js", 5_700}, {"store.js", 2_000}, {"react.js", 1_450}, {"vue.js", 300},

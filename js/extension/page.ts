@@ -138,7 +138,7 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
   };
   const { populated } = shared;
   shared.populated = (any) => {
-    populated(any);
+    populated?.(any);
     tellSoon();
   };
   try {

@@ -3,6 +3,7 @@
  * may see.
  */
 import { isObject } from "../early/basics.ts";
+import type { CoreSettings } from "../early/shared.ts";
 import { error, parse, stringify } from "./intrinsics.ts";
 
 /** A failure in Pagewire's own words. */
@@ -41,6 +42,10 @@ export function jsonOf(text: string): unknown {
   } catch {}
   return text;
 }
+
+/** Whether agents get the messages of errors. An attribute is text, and "" without a value. */
+export const exposes = ({ exposeErrors }: CoreSettings): boolean =>
+  exposeErrors === "" || (!!exposeErrors && exposeErrors !== "false");
 
 export const failure = (text: string): { isError: true; content: object[] } => ({
   isError: true,

@@ -9,7 +9,7 @@
  */
 import { type Core, type PortSource, type Source, Status } from "../../link/link.ts";
 import { lengthForLimit } from "../resources/contents.ts";
-import { failure } from "../common/refusal.ts";
+import { exposes, failure } from "../common/refusal.ts";
 import { error, microtask, SafeAbortController, SafeMap, stringify } from "../common/intrinsics.ts";
 import { pageTools } from "../tools/pagetools.ts";
 import { copiesOf, describe, type Reading, readsOf } from "../resources/reads.ts";
@@ -154,7 +154,7 @@ export function coresOf(early: Early, revisions: Revisions) {
             if (calls.get(id) !== call || !core) return;
             const text = contents && core.carries ? read.text() : "";
             const size = text ? text.length : contents ? lengthForLimit(contents) : 0;
-            const detail = contents ? text : settings.exposeErrors ? describe(cause) : "";
+            const detail = contents ? text : exposes(settings) ? describe(cause) : "";
             core.complete(id, status, read.revision, size, detail);
           },
           (call) => call.reading?.leave(),

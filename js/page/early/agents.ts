@@ -24,7 +24,7 @@ import {
   warn,
 } from "./intrinsics.ts";
 import { load, preload } from "./load.ts";
-import type { Gateway, Early, Port, Late } from "./shared.ts";
+import type { Gateway, Early, Late, Session } from "./shared.ts";
 
 /** `early` is the input of late.ts without the two members that this file adds. */
 export function agentsOf(early: Omit<Early, "start" | "failed">) {
@@ -44,6 +44,7 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       return arrive({ ...early, failed, start }) as Late;
     } catch (cause) {
       loaded = undefined; // Chromium fetches a failed file again
+      shared.stats.core = "none";
       throw failed(cause);
     }
   };
@@ -56,12 +57,7 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       stats.core = "loading";
       void preload(settings);
     }
-    try {
-      return await (loaded ??= begin());
-    } catch (cause) {
-      stats.core = "none";
-      throw cause;
-    }
+    return await (loaded ??= begin());
   };
   return {
     arrive,
@@ -178,63 +174,38 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
 
     /**
      * Opens a port for an agent in the page's own script. It is a transport for the official
-     * TypeScript client. Messages are delivered in microtasks, in order, never from within `send`.
-     * Handlers are looked up for each message, since clients replace them. Async functions return
-     * real promises, also if the page has patched Promise.
+     * TypeScript client: late/transport.ts has what it does. A client prepares its first message
+     * while the late part is on its way, so `start` waits for nothing. Async functions return real
+     * promises, also if the page has patched Promise.
      */
     connect(): PagewireTransport {
-      let started = false;
-      let ended = "";
-      const end = (reason: string, failure: boolean) => {
-        if (ended) return;
-        ended = reason;
-        // Two microtasks, so that onclose is called even if onerror throws.
-        if (failure) microtask(() => transport.onerror?.(new Error(reason)));
-        microtask(() => transport.onclose?.());
-      };
-      const requireOpen = () => {
-        if (ended) throw new Error(`pagewire: the transport is closed: ${ended}`);
-      };
       const transport: PagewireTransport = {
-        async start() {
-          requireOpen();
-          if (started) throw new Error("pagewire: the transport is started");
-          started = true;
-        },
+        async start() {},
         async send(message) {
-          requireOpen();
           // Now, since the caller may change the message later. Throws a TypeError for a cycle or a
           // BigInt.
           const text = stringify(message);
-          // Waits for the core. Later messages follow in order.
-          (await port).receive(text ?? "undefined");
+          await (await session).send(text);
         },
         async close() {
-          end("closed by the client", false);
-          void settle();
+          (await session).close();
         },
       };
-      /** Closes the port once it is open, if the client has ended. Its failure has been told. */
-      const settle = async () => {
+      const session: Promise<Session> = (async () => {
         try {
-          const opened = await port;
-          if (ended) opened.close(ended);
-        } catch {}
-      };
-      const port: Promise<Port> = (async () => {
-        try {
-          // Awaited, as each promise here: an async function that returns a promise calls its `then`,
-          // which a page can have patched; `await` does not.
-          return await (await arrive(true)).open({
-            deliver: (message) => ended || transport.onmessage?.(message),
-            closed: end,
-          });
+          return (await arrive(true)).connect(transport);
         } catch (cause) {
-          end((cause as Error).message, true);
-          throw cause;
+          // Two microtasks, so that onclose is called even if onerror throws.
+          microtask(() => transport.onerror?.(cause as Error));
+          microtask(() => transport.onclose?.());
+          return {
+            send() {
+              throw cause;
+            },
+            close() {},
+          };
         }
       })();
-      void settle();
       return transport;
     },
   };

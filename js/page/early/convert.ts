@@ -26,27 +26,30 @@ export type Type =
   | Dictionary
   | Enumeration;
 
-export interface Dictionary {
-  readonly dictionary: string;
-  /** No member is required, so null and undefined are valid. */
-  readonly optional?: true;
-  /** In Web IDL's order of reading. `otherwise` is the default value. */
-  readonly members: readonly (readonly [name: string, type: Type, required?: 0 | 1, otherwise?: unknown])[];
-}
+/**
+ * A name, whether no member is required, so that null and undefined are valid, and the members in
+ * Web IDL's order of reading. `otherwise` is the default value. Arrays, since the names of an object
+ * would cost every page 30 bytes.
+ */
+export type Dictionary = readonly [
+  name: string,
+  optional: 0 | 1,
+  members: readonly (readonly [name: string, type: Type, required?: 0 | 1, otherwise?: unknown])[],
+];
 
-export interface Enumeration {
-  readonly enumeration: string;
-  readonly values: readonly string[];
-}
+export type Enumeration = readonly [name: string, value: string, ...values: string[]];
 
 /**
  * A method of the page API: its name, the types of its arguments, and the number of required ones.
  */
 export type Operation = readonly [name: string, types: readonly Type[], required: number];
 
-const fail = (what: string): never => {
+export const fail = (what: string): never => {
   throw new TypeError(what);
 };
+
+const isEnumeration = (type: Type): type is Enumeration => typeof type[1] === "string";
+const isDictionary = (type: Type): type is Dictionary => type[1] !== undefined;
 
 /** Converts `value`, or throws a TypeError whose message starts with `where`. */
 export function convert(type: Type, value: unknown, where: string): unknown {
@@ -68,32 +71,30 @@ export function convert(type: Type, value: unknown, where: string): unknown {
   }
   if (type === "function")
     return typeof value === "function" ? value : fail(where + "The given value is not a function.");
-  if (type === "object") return isObject(value) ? value : fail(where + "Failed to convert value to 'object'.");
-  if (type === "AbortSignal") {
+  if (type === "object" || type === "AbortSignal") {
     try {
-      aborted(value);
-    } catch {
-      fail(where + "Failed to convert value to 'AbortSignal'.");
-    }
-    return value;
+      if (type === "AbortSignal") aborted(value);
+      if (isObject(value)) return value;
+    } catch {}
+    fail(`${where}Failed to convert value to '${type}'.`);
   }
-  if ("enumeration" in type) {
+  if (isEnumeration(type)) {
     const text = convert("DOMString", value, where);
-    for (let i = 0; i < type.values.length; i++) if (type.values[i] === text) return text;
-    fail(`${where}The provided value '${text}' is not a valid enum value of type ${type.enumeration}.`);
+    for (let i = 1; i < type.length; i++) if (type[i] === text) return text;
+    fail(`${where}The provided value '${text}' is not a valid enum value of type ${type[0]}.`);
   }
-  if ("dictionary" in type) {
-    if (!isObject(value) && !(value == null && type.optional))
-      fail(`${where}The provided value is not of type '${type.dictionary}'.`);
+  if (isDictionary(type)) {
+    if (!isObject(value) && !(value == null && type[1]))
+      fail(`${where}The provided value is not of type '${type[0]}'.`);
     // No prototype, so that JSON.stringify finds no toJSON that a library put on Object.prototype.
     const out: Record<string, unknown> = { __proto__: null };
-    for (let i = 0; i < type.members.length; i++) {
-      const member = type.members[i]!;
+    for (let i = 0; i < type[2].length; i++) {
+      const member = type[2][i]!;
       const name = member[0];
       const given = value == null ? undefined : (value as Record<string, unknown>)[name];
-      const inside = `${where}Failed to read the '${name}' property from '${type.dictionary}': `;
+      const inside = `${where}Failed to read the '${name}' property from '${type[0]}': `;
       if (given !== undefined) out[name] = convert(member[1], given, inside);
-      else if (member[2]) throw new TypeError(inside + "Required member is undefined.");
+      else if (member[2]) fail(inside + "Required member is undefined.");
       else if (member[3] !== undefined) out[name] = member[3];
     }
     return out;

@@ -2,34 +2,36 @@
 
 import type { Dictionary, Enumeration, Operation } from "./convert.ts";
 
-const ModelContextAudience: Enumeration = { enumeration: "ModelContextAudience", values: ["user","assistant"] };
+const ModelContextAudience: Enumeration = ["ModelContextAudience","user","assistant"];
 
-const ModelContextResourceAnnotations: Dictionary = {
-  dictionary: "ModelContextResourceAnnotations",
-  optional: true,
-  members: [
+const ModelContextResourceAnnotations: Dictionary = [
+  "ModelContextResourceAnnotations",
+  1,
+  [
     ["audience", [ModelContextAudience]],
     ["lastModified", "DOMString"],
     ["priority", "double"],
     ["subscribeHint", "boolean", 0, false],
   ],
-};
+];
 
-const ModelContextIconTheme: Enumeration = { enumeration: "ModelContextIconTheme", values: ["light","dark"] };
+const ModelContextIconTheme: Enumeration = ["ModelContextIconTheme","light","dark"];
 
-const ModelContextIcon: Dictionary = {
-  dictionary: "ModelContextIcon",
-  members: [
+const ModelContextIcon: Dictionary = [
+  "ModelContextIcon",
+  0,
+  [
     ["mimeType", "DOMString"],
     ["sizes", ["DOMString"]],
     ["src", "USVString", 1],
     ["theme", ModelContextIconTheme],
   ],
-};
+];
 
-const ModelContextResource: Dictionary = {
-  dictionary: "ModelContextResource",
-  members: [
+const ModelContextResource: Dictionary = [
+  "ModelContextResource",
+  0,
+  [
     ["annotations", ModelContextResourceAnnotations],
     ["contentSchema", "object"],
     ["description", "DOMString"],
@@ -43,15 +45,15 @@ const ModelContextResource: Dictionary = {
     ["uri", "DOMString", 1],
     ["uriSchema", "object"],
   ],
-};
+];
 
-const ModelContextRegisterResourceOptions: Dictionary = {
-  dictionary: "ModelContextRegisterResourceOptions",
-  optional: true,
-  members: [
+const ModelContextRegisterResourceOptions: Dictionary = [
+  "ModelContextRegisterResourceOptions",
+  1,
+  [
     ["signal", "AbortSignal"],
   ],
-};
+];
 
 /** The methods of ModelContext. */
 export const operations: readonly Operation[] = [

@@ -6,7 +6,7 @@
  * a Proxy, and extensions and DevTools go on seeing the original. A context that has
  * `registerResource` already is left alone.
  */
-import { convert } from "./convert.ts";
+import { convert, fail } from "./convert.ts";
 import { getter, modelContext, uncurry } from "./basics.ts";
 import { attributes, operations } from "./idl.gen.ts";
 import {
@@ -209,14 +209,14 @@ function makeContexts() {
       return context;
     },
     brand(self: unknown): void {
-      if (!self || contexts.get(self as object) !== self) throw new TypeError("Illegal invocation");
+      if (!self || contexts.get(self as object) !== self) fail("Illegal invocation");
     },
   };
 }
 
 /** A brand check that accepts one object. */
 const acceptsOnly = (only: object) => (self: unknown) => {
-  if (self !== only) throw new TypeError("Illegal invocation");
+  if (self !== only) fail("Illegal invocation");
 };
 
 function attribute(name: string, get: (self: unknown) => unknown): () => unknown {
@@ -244,9 +244,7 @@ function method(
     [name](this: unknown, ...args: unknown[]) {
       if (this !== context) brand(this); // first the comparison: a native brand check costs 0.1 us
       if (args.length < required)
-        throw new TypeError(
-          `${where}${required} argument${required > 1 ? "s" : ""} required, but only ${args.length} present.`,
-        );
+        fail(`${where}${required} argument${required > 1 ? "s" : ""} required, but only ${args.length} present.`);
       for (let i = 0; i < types.length; i++) args[i] = convert(types[i]!, args[i], where);
       if (this !== context) throw exception("InvalidStateError", where + "The document is not active.");
       run(args, where);

@@ -18,7 +18,6 @@ export const {
   deleteProperty,
   getOwnPropertyDescriptor: descriptorOf,
   getPrototypeOf,
-  ownKeys,
   setPrototypeOf,
 } = Reflect;
 export const { parse, stringify } = JSON;

@@ -9,14 +9,14 @@
  */
 import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../../pagewire.d.mts";
 import { agentsOf } from "./agents.ts";
-import { getter, ofDocument } from "./basics.ts";
+import { ofDocument } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";
 import { Custom, dispatch, kept, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
 import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
 import { load } from "./load.ts";
 import { type Adopt, type CoreSettings, shared, type Tooling } from "./shared.ts";
 import { project } from "./resourcetools.ts";
-import { canonical, isAt, requireOrigin } from "./uri.ts";
+import { isAt, requireOrigin } from "./uri.ts";
 
 /** Options that are taken as they are; the first three are URLs. */
 const texts = [
@@ -92,7 +92,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const pagewire: Pagewire = new Implementation();
   const removeGlobal = define(globalThis, "pagewire", { writable: true, value: pagewire });
   const emit = (type: string, detail: object) => microtask(() => dispatch(pagewire, new Custom(type, { detail })));
-  const own = (uri: string) => requireOrigin(canonical(uri, ""), settings.origin, "");
+  const own = (uri: string) => requireOrigin(uri, settings.origin, "");
   /** The page's model context, once the API is installed. */
   let context: object | undefined;
   /** That context, if Pagewire has made it. */
@@ -117,10 +117,9 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     // if it knows the feature.
     const policy: { features(): string[]; allowsFeature(name: string): boolean } | undefined =
       ofDocument("featurePolicy");
-    const windowOf = getter(Document.prototype, "defaultView");
     const permission: Permission = {
       origin: settings.origin,
-      active: () => windowOf(document),
+      active: () => ofDocument("defaultView"),
       allowed: !policy?.features().includes("tools") || policy.allowsFeature("tools"),
     };
     // By index: array destructuring would run the array iterator, which the page may have patched.
@@ -149,7 +148,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     };
     const stopAccepting = agents.accept(installed.foreign);
     const onload = () => {
-      shared.populated(shared.entries.size > 0); // a polyfill may have brought registerTool after the first resource
+      shared.populated?.(shared.entries.size > 0); // a polyfill may have brought registerTool after the first resource
       if (document.modelContext === context) return;
       warn(foreignContext);
       emit("error", { message: foreignContext });

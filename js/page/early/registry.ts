@@ -7,6 +7,7 @@
  * before the registry is looked at.
  */
 import { isObject } from "./basics.ts";
+import { fail } from "./convert.ts";
 import { aborted, exception, listen, microtask, parse, SafeMap, stringify, unlisten, warn } from "./intrinsics.ts";
 import { type Entry, shared } from "./shared.ts";
 import { canonical, requireOrigin } from "./uri.ts";
@@ -59,20 +60,18 @@ export function register(
 
   const { annotations, read } = resource;
   const priority = annotations?.priority ?? 0;
-  if (priority < 0 || priority > 1) throw new TypeError(`${where}The 'priority' ${priority} is not within 0 to 1.`);
-  if ((resource.minUpdateInterval ?? 0) > maxInterval)
-    throw new TypeError(`${where}The 'minUpdateInterval' is above ${maxInterval}.`);
+  if (priority < 0 || priority > 1) fail(`${where}The 'priority' ${priority} is not within 0 to 1.`);
+  if ((resource.minUpdateInterval ?? 0) > maxInterval) fail(`${where}The 'minUpdateInterval' is above ${maxInterval}.`);
   const copySchema = (name: "contentSchema" | "uriSchema") => {
     if (!resource[name]) return;
     const text = stringify(resource[name]);
     if (text?.[0] !== "{" || isDeep((resource[name] = parse(text)), maxLevels))
-      throw new TypeError(`${where}The '${name}' is not a JSON object of at most ${maxLevels} levels.`);
+      fail(`${where}The '${name}' is not a JSON object of at most ${maxLevels} levels.`);
   };
   copySchema("contentSchema");
   copySchema("uriSchema");
 
-  const key = (resource.uri = canonical(resource.uri, where));
-  requireOrigin(key, origin, where);
+  const key = (resource.uri = requireOrigin(resource.uri, origin, where));
   delete resource.read;
   const descriptor = stringify(resource);
   const limit = (what: string, max: number) => {
@@ -119,8 +118,8 @@ function remove(key: string, entry: Entry): void {
  */
 function relisted(gone?: string): void {
   shared.changed?.("", gone);
-  if (entries.size) shared.populated(true);
-  else microtask(() => entries.size || shared.populated(false));
+  if (entries.size) shared.populated?.(true);
+  else microtask(() => entries.size || shared.populated?.(false));
 }
 
 export function withdrawAll(): void {
@@ -161,7 +160,7 @@ export function notify(uri: string, where: string): void {
   microtask(() => {
     if (told.get(key)) touch(key);
     told.delete(key);
-    shared.hint(key);
+    shared.hint?.(key);
   });
 }
 

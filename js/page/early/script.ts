@@ -11,11 +11,4 @@ import type { PagewireOptions } from "../../pagewire.d.mts";
 // An inline script, or one injected by an extension, has no URL: then the files are expected beside
 // the page. (Not by location: about:srcdoc is no base.)
 const script = ofDocument("currentScript") as HTMLScriptElement | null;
-const { exposeErrors, ...rest }: Record<string, string | undefined> = Object.assign(
-  { __proto__: null },
-  script?.dataset,
-);
-enter(script?.src || ofDocument("baseURI"), {
-  ...rest,
-  ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }),
-} as PagewireOptions);
+enter(script?.src || ofDocument("baseURI"), { ...script?.dataset } as PagewireOptions);

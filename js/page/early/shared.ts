@@ -7,7 +7,7 @@
  * starts need no queue, because a new core gets all present registrations.
  */
 import type { Core, CoreOptions, PortCore, Start } from "../../link/link.ts";
-import type { PagewireOptions, PagewireStats } from "../../pagewire.d.mts";
+import type { PagewireOptions, PagewireStats, PagewireTransport } from "../../pagewire.d.mts";
 import { type kept, SafeMap } from "./intrinsics.ts";
 
 /** A registration. */
@@ -25,37 +25,41 @@ export interface AllCores extends Pick<Core, "register" | "unregister" | "stop">
   touch(key: string): void;
 }
 
-export const shared = {
+/** What the parts of the page layer have in common. A member that one of them sets is missing before. */
+interface Shared {
   /** All live cores as one; undefined without a live core. Set by cores.ts. */
-  core: undefined as AllCores | undefined,
+  core?: AllCores | undefined;
   /** Key (canonical URI or template) to registration, in order of registration. */
-  entries: new SafeMap<string, Entry>(),
+  entries: Map<string, Entry>;
   /**
    * Called with true at each registration, and with false when the last resource has gone:
    * resourcetools.ts.
    */
-  populated: (_any: boolean): void => {},
+  populated?: (any: boolean) => void;
   /** The model context that Pagewire has made, until one of its methods for tools is called. */
-  unused: undefined as object | undefined,
+  unused?: object | undefined;
   /**
    * The annotations of a polyfill's tools, by the tool's name: the polyfill drops unknown ones
    * (install.ts).
    */
-  annotated: new SafeMap<string, Annotations>(),
+  annotated: Map<string, Annotations>;
   /**
    * Called with each notified key, and with "" when the list changes; then `gone` is the key that
    * was withdrawn, if any. Set by webmcp/resourcetools.ts, once loaded.
    */
-  changed: undefined as ((key: string, gone?: string) => void) | undefined,
+  changed?: (key: string, gone?: string) => void;
   /**
    * Called with each key that was notified, once per turn of the event loop: for content scripts.
    */
-  hint: (_key: string): void => {},
+  hint?: (key: string) => void;
   /** The counters that `pagewire.stats()` copies. */
-  stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<
-    PagewireStats,
-    "resources"
-  >,
+  stats: Omit<PagewireStats, "resources">;
+}
+
+export const shared: Shared = {
+  entries: new SafeMap(),
+  annotated: new SafeMap(),
+  stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 },
 };
 
 /** The URLs of the core's files, and the core's options. */
@@ -75,7 +79,7 @@ export interface CoreSettings extends CoreOptions {
    * Whether agents get the error message of a failed read. Default false: a page's messages may
    * hold secrets.
    */
-  exposeErrors?: boolean;
+  exposeErrors?: boolean | string;
   /** The URL of the page's ticket for the gateway of its service. */
   ticket?: string;
 }
@@ -154,6 +158,12 @@ export interface Port {
   close(reason: string): void;
 }
 
+/** The session of a transport of pagewire.connect(). `send` rejects, or throws, once it has ended. */
+export interface Session {
+  send(text: string | undefined): Promise<void> | void;
+  close(): void;
+}
+
 /** dist/pagewire.core.js. */
 export interface LateModule {
   arrive(early: Early): Late;
@@ -177,8 +187,8 @@ export type GuardedArguments = [input?: { pagewire_since?: unknown }, ...unknown
 export interface Late {
   /** Starts a core if there is none. Rejects with the error of `failed`. */
   need(): Promise<PortCore>;
-  /** Opens a port, once there is a core. */
-  open(carrier: Carrier): Promise<Port>;
+  /** Opens a port, once there is a core, for a transport of pagewire.connect(). */
+  connect(transport: PagewireTransport): Session;
   /** Answers a call of one of Pagewire's own tools. Never rejects. */
   answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object>;
   /**

@@ -6,6 +6,7 @@
  * a URI is; nothing here second-guesses it, and the core only compares the results.
  */
 import { ofDocument } from "./basics.ts";
+import { fail } from "./convert.ts";
 import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
 
 export const maxURI = 8192;
@@ -15,8 +16,8 @@ export const maxURI = 8192;
  * query. The grammar is that of bridge/resource/template.go. Characters that a URI cannot hold are
  * refused, not encoded: agents encode them in an expansion, which would then match nothing.
  */
-const expressions = /^(?:\{\w+\}[^\0- "#<>\\^`{}\x7f-\uffff]+)*(?:\{\w+\})?(?:\{\?\w+(?:,\w+)*\})?$/;
-const repeated = /\{\??(?:\w+,)*(\w+)[,}](?:.*\{\??)?(?:\w+,)*\1[,}]/;
+const expressions = /^(\{\w+\}[^\0- "#<>\\^`{}\x7f-\uffff]+)*(\{\w+\})?(\{\?\w+(,\w+)*\})?$/;
+const repeated = /\{\??(\w+,)*(\w+)[,}](.*\{\??)?(\w+,)*\2[,}]/;
 /** Scheme, authority and "/": with these in front, no expansion can lead to another origin. */
 const rooted = /^[a-z]+:\/\/[^/\\?#{]+\//i;
 
@@ -28,33 +29,36 @@ export function canonical(uri: string, where: string): string {
     return text;
   };
   limit(uri);
-  const fail = (what: string) => {
-    throw new TypeError(`${where}'${uri}' ${what}`);
-  };
+  const refuse = (what: string) => fail(`${where}'${uri}' ${what}`);
   const brace = indexOf(uri, "{");
-  const template = brace >= 0;
-  const rest = template ? slice(uri, brace) : "";
-  if (template && (!exec(expressions, rest) || exec(repeated, rest)))
-    fail("is not a valid URI template (only {name} and a last {?name,name}).");
-  if (template && !exec(rooted, uri)) throw foreign(uri, where, rest);
+  const rest = brace < 0 ? "" : slice(uri, brace);
+  if (rest && (!exec(expressions, rest) || exec(repeated, rest)))
+    refuse("is not a valid URI template (only {name} and a last {?name,name}).");
+  if (rest && !exec(rooted, uri)) throw foreign(uri, where, rest);
   let url!: URL;
   try {
-    // The x keeps the parser from trimming or resolving the end, which an expression continues.
-    url = new SafeURL(template ? slice(uri, 0, brace) + "x" : uri);
+    url = parsed(uri, rest);
   } catch {
-    fail("is not a valid absolute URI. " + remedy(uri, rest));
+    refuse("is not a valid absolute URI. " + remedy(uri, rest));
   }
-  if (url.username || url.password) fail("contains credentials.");
+  if (url.username || url.password) refuse("contains credentials.");
   const { href } = url;
-  if (indexOf(href, "#") >= 0) fail("contains a fragment.");
-  return limit(template ? slice(href, 0, -1) + rest : href);
+  if (indexOf(href, "#") >= 0) refuse("contains a fragment.");
+  return limit(spelt(url, rest));
 }
 
+/** The x keeps the parser from trimming or resolving the end, which an expression continues. */
+const parsed = (uri: string, rest: string, base?: string) =>
+  new SafeURL(slice(uri, 0, uri.length - rest.length) + (rest && "x"), base);
+
+const spelt = ({ href }: URL, rest: string) => (rest ? slice(href, 0, -1) + rest : href);
+
 /**
- * Returns `key`, a canonical URI or template. Throws a SecurityError if it is not at `origin`, or
- * is under /.pagewire/, where a gateway lists the resources that several tabs have under one URI.
+ * The canonical form of `uri`. Throws a SecurityError if it is not at `origin`, or is under
+ * /.pagewire/, where a gateway lists the resources that several tabs have under one URI.
  */
-export function requireOrigin(key: string, origin: string, where: string): string {
+export function requireOrigin(uri: string, origin: string, where: string): string {
+  const key = canonical(uri, where);
   if (!owns(key, origin)) throw foreign(key, where);
   return key;
 }
@@ -77,13 +81,12 @@ const foreign = (uri: string, where: string, rest = "") =>
  */
 function remedy(uri: string, rest: string): string {
   const { host, origin, protocol } = location;
-  if (globalThis.origin === "null") return "A page with an opaque origin has no URIs.";
+  if (globalThis.origin === "null") return "An opaque origin has no URIs.";
   let whole = "";
   try {
-    const head = slice(uri, 0, uri.length - rest.length) + (rest && "x");
-    const scheme = indexOf(head, host + "/") ? "" : protocol + "//";
-    const { href } = new SafeURL(scheme + head, ofDocument("baseURI"));
-    whole = slice(exec(/^[^#]*/, href)![0], 0, rest ? -1 : maxURI) + rest;
+    const url = parsed((indexOf(uri, host + "/") ? "" : protocol + "//") + uri, rest, ofDocument("baseURI"));
+    url.hash = "";
+    whole = spelt(url, rest);
   } catch {}
   // A blank URI, or a fragment alone, would name the document.
   return exec(/^\s*[^\s#]/, uri) && owns(whole, origin) && (!rest || !exec(/#.*{/, uri))

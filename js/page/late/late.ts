@@ -17,6 +17,7 @@ import type { Carrier, Early, Port, Late } from "../early/shared.ts";
 import { type Attachment, coresOf } from "../cores/cores.ts";
 import { envelopes } from "./envelope.ts";
 import { servePort } from "./messageport.ts";
+import { connect } from "./transport.ts";
 import { revisionsOf } from "../resources/revisions.ts";
 import { inMCP, resourceTools } from "../webmcp/resourcetools.ts";
 import { discovery } from "../webmcp/discovery.ts";
@@ -182,7 +183,7 @@ export function arrive(early: Early): Late {
 
   return {
     need,
-    open,
+    connect: (transport) => connect(transport, open),
     serve: (port, source) => servePort(port, source, open),
     answer: async (name, input, signal) => inMCP(await answers.answer(name, input, signal)),
     guard,

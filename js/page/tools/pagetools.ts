@@ -26,7 +26,7 @@ import {
 import { answer, departure } from "./departure.ts";
 import { olderContexts } from "./oldercontext.ts";
 import { describe } from "../resources/reads.ts";
-import { failure, jsonOf, unencodable } from "../common/refusal.ts";
+import { exposes, failure, jsonOf, unencodable } from "../common/refusal.ts";
 import type { FreshState } from "../../pagewire.d.mts";
 import type { Revisions } from "../resources/revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../early/shared.ts";
@@ -271,7 +271,7 @@ export function pageTools(
       if (!aborted(signal)) error(`pagewire: the tool ${name} failed:`, cause);
       const why = describe(cause);
       if (why === unencodable) result = { content: [{ type: "text", text: why }] };
-      else result = failure(settings.exposeErrors ? why : "The tool failed.");
+      else result = failure(exposes(settings) ? why : "The tool failed.");
     } finally {
       passes.delete(pass);
     }

@@ -248,7 +248,7 @@ export function modelContextTools({ shared, settings }: Early) {
         // The context is in use from now on, so it gets Pagewire's own tools, too.
         shared.unused = undefined;
         equip(context as never);
-        shared.populated(shared.entries.size > 0);
+        shared.populated?.(shared.entries.size > 0);
       }
       return await methods[name]!(context, subject, rest[0] as never, rest[1] as never);
     },

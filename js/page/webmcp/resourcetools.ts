@@ -19,7 +19,7 @@ import { memoriesOf } from "./memory.ts";
 import { resourceWaits } from "./resourcewait.ts";
 import { copiesOf, describe, type Reads } from "../resources/reads.ts";
 import { partOf } from "./pointer.ts";
-import { failure, Refusal, refuse } from "../common/refusal.ts";
+import { exposes, failure, Refusal, refuse } from "../common/refusal.ts";
 import { resourceList } from "./resourcelist.ts";
 import { Status } from "../../link/link.ts";
 import { isArray } from "../common/binary.ts";
@@ -84,7 +84,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
     const { status, contents, cause } = await reading.outcome;
     if (!contents)
       return refuse(
-        settings.exposeErrors
+        exposes(settings)
           ? describe(cause)
           : `reading '${uri}' ${status === Status.failed ? "failed" : "gave no contents"}`,
       );

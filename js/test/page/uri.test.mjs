@@ -125,5 +125,5 @@ test("a message says where, which URI, and what to write instead", (t) => {
   assert.match(refusal("a/b"), / Write one that begins with 'https:\/\/x\.test\/'\.$/);
   globalThis.origin = "null";
   t.after(() => delete globalThis.origin);
-  assert.match(refusal("/a"), / A page with an opaque origin has no URIs\.$/);
+  assert.match(refusal("/a"), / An opaque origin has no URIs\.$/);
 });
