@@ -13,7 +13,7 @@ const drift = 10_000;
 
 // The page may patch its own.
 const { performance, Date } = globalThis;
-const sinceStart = performance.now.bind(performance);
+export const sinceStart = performance.now.bind(performance);
 const sinceEpoch = Date.now;
 
 export function lateness() {

@@ -15,6 +15,10 @@ const clocks = [performance.now.bind(performance), Date.now];
 performance.now = () => clocks[0]() + passed[0];
 Date.now = () => clocks[1]() + passed[1];
 const pass = (ms) => (passed = passed.map((before) => before + ms));
+const tick = (ms) => {
+  pass(ms);
+  mock.timers.tick(ms);
+};
 const { channel, later } = await import("../../../dist/test/page.mjs");
 
 const turn = () => new Promise((done) => setImmediate(done));
@@ -101,16 +105,26 @@ test("touches wait for the core's answer: then there is one of each URI", async 
 
 test("a core that is silent for 10 s is dead, and one that answers is not", async () => {
   const silent = await greeted();
+  const fading = await greeted();
   const lively = await greeted();
-  silent.core.touch("u", 1);
-  lively.core.touch("u", 1);
+  for (const c of [silent, fading, lively]) c.core.touch("u", 1);
   await turn();
-  mock.timers.tick(9_999);
+  tick(9_900);
   assert.equal(silent.dead, undefined);
-  lively.core.receive([]);
-  mock.timers.tick(1);
+  silent.core.note({ title: "t" });
+  for (const c of [fading, lively]) {
+    c.core.receive([]);
+    c.core.touch("u", 2);
+  }
+  await turn();
+  tick(100);
   assert.equal(silent.dead, "it does not answer");
-  mock.timers.tick(60_000);
+  tick(9_700);
+  assert.equal(fading.dead, undefined, "its last frame has waited for less than 10 s");
+  lively.core.receive([]);
+  tick(200);
+  assert.equal(fading.dead, "it does not answer");
+  tick(60_000);
   assert.equal(lively.dead, undefined);
   const said = silent.frames.length;
   silent.core.touch("u", 2);
