@@ -86,7 +86,7 @@ func run(ctx context.Context, rounds, soak int, short, agents, old bool, only st
 		part, how = "models", "; one round, of bytes that no machine changes"
 	}
 	if old {
-		part, how = "stale", "; one round, of counts"
+		part, how = "stale", "; one round ([how](stale/README.md))"
 	}
 	report := figure.Run{Command: command(short, agents, old), Began: began,
 		Machine: machine(chromium), Commit: figure.Commit(), How: how}

@@ -98,9 +98,8 @@ func inputText(in any) string {
 type player struct {
 	*rig
 	reach
-	policy   string
-	http     *mcp.ClientSession
-	evaluate func(expression string, result any) error // the person's hand
+	policy string
+	hand   call // the person's: commands in the page's tab
 
 	bytes, turns int    // in a model's context
 	since        string // what the next look names as known
@@ -172,7 +171,7 @@ func readyHTTP(ctx context.Context, r *rig) error {
 	}
 	defer s.Close()
 	list, err := s.ListTools(ctx, nil)
-	if err == nil && !strings.Contains(inputText(list.Tools), `"change"`) {
+	if err == nil && !strings.Contains(inputText(list), `"change"`) {
 		err = errors.New("the page's tools are not listed")
 	}
 	return err
@@ -184,32 +183,30 @@ func connectHTTP(ctx context.Context, r *rig) (*mcp.ClientSession, error) {
 		&mcp.ClientSessionOptions{ProtocolVersion: testkit.Modern})
 }
 
-func callHTTP(ctx context.Context, p *player, tool string, in input) (text string, err error) {
-	if p.http == nil {
-		if p.http, err = connectHTTP(ctx, p.rig); err != nil {
-			return "", err
-		}
-	}
-	result, err := p.http.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: in})
+func callHTTP(ctx context.Context, p *player, tool string, in input) (string, error) {
+	s, err := connectHTTP(ctx, p.rig)
 	if err != nil {
 		return "", err
 	}
-	for _, c := range result.Content {
-		if part, ok := c.(*mcp.TextContent); ok {
-			text += part.Text
-		}
+	defer s.Close()
+	result, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: in})
+	if err != nil {
+		return "", err
 	}
+	text, err := toolText(tool, json.RawMessage(inputText(result)))
 	p.turn(tool+inputText(in), text)
-	return text, nil
+	return text, err
 }
 
 // show makes the page show a task, or a change.
 func (p *player) show(k stale.Kind, title string, records ...stale.Record) error {
 	lines := [][]any{}
 	for _, r := range records {
-		lines = append(lines, []any{r.ID, k.Line(r)})
+		if r.ID > 0 {
+			lines = append(lines, []any{r.ID, k.Line(r)})
+		}
 	}
-	return p.evaluate(fmt.Sprintf("show(%q, %s)", title, inputText(lines)), nil)
+	return p.hand.run(fmt.Sprintf("show(%q, %s)", title, inputText(lines)))
 }
 
 // learn makes the agent look. It fails if that does not lead to the page's state.
@@ -237,11 +234,8 @@ func (p *player) play(ctx context.Context, t stale.Task) (old int, right bool, e
 		time.Sleep(thinks)
 		for _, late := range []bool{false, true} {
 			for _, change := range t.Steps[i] {
-				if err != nil || change.Late != late {
-				} else if r := t.Apply(change, p.truth); r.ID == 0 {
-					err = p.show(t.Kind, "")
-				} else {
-					err = p.show(t.Kind, "", r)
+				if err == nil && change.Late == late {
+					err = p.show(t.Kind, "", t.Apply(change, p.truth))
 				}
 			}
 			if err == nil && !late && p.policy == before {
@@ -252,25 +246,21 @@ func (p *player) play(ctx context.Context, t stale.Task) (old int, right bool, e
 			goes, err = p.write(ctx, t)
 		}
 	}
-	var writes []stale.Write
+	var took struct{ Result struct{ Value []stale.Write } }
 	if err == nil {
-		err = p.evaluate("took()", &writes)
+		err = p.hand("Runtime.evaluate", input{"expression": "took()", "returnByValue": true},
+			&took)
 	}
-	if err != nil {
-		return 0, false, err
+	if err == nil {
+		old, right = t.Judge(p.beliefs, took.Result.Value)
 	}
-	old, right = t.Judge(p.beliefs, writes)
-	return old, right, nil
+	return old, right, err
 }
 
 // write makes a write, and after a refusal what the policy says. It reports whether the write was
 // accepted.
 func (p *player) write(ctx context.Context, t stale.Task) (accepted bool, err error) {
-	most := 3
-	if p.policy == never {
-		most = 1
-	}
-	for tries := 0; tries < most && !accepted; tries++ {
+	for tries := 0; tries == 0 || tries < 3 && !accepted && p.policy != never; tries++ {
 		id, belief := t.Plan(p.belief), maps.Clone(p.belief)
 		text, err := p.call(ctx, p, "change", input{"id": id, "field": t.Done})
 		accepted = err == nil
@@ -300,7 +290,7 @@ func (p *player) session(ctx context.Context, tasks []stale.Task) (got figures, 
 	}
 	right, old := 0, 0
 	err = p.inTab(ctx, p.target, func(call call) error {
-		p.evaluate = call.value
+		p.hand = call
 		for i, t := range tasks {
 			o, r, err := p.play(ctx, t)
 			if err != nil {
@@ -316,23 +306,6 @@ func (p *player) session(ctx context.Context, tasks []stale.Task) (got figures, 
 		right, p.bytes, p.turns)
 	return figures{p.policy + "old": float64(old), p.policy + "right": float64(right),
 		p.policy + "bytes": float64(p.bytes), p.policy + "turns": float64(p.turns)}, err
-}
-
-// value evaluates an expression in the page, and decodes its value.
-func (call call) value(expression string, value any) error {
-	var got struct {
-		Result           struct{ Value json.RawMessage }
-		ExceptionDetails any
-	}
-	err := call("Runtime.evaluate", input{"expression": expression, "returnByValue": true}, &got)
-	switch {
-	case err != nil:
-	case got.ExceptionDetails != nil:
-		err = fmt.Errorf("%s: %v", expression, got.ExceptionDetails)
-	case value != nil:
-		err = json.Unmarshal(got.Result.Value, value)
-	}
-	return err
 }
 
 // stale is the benchmark of yesterday's page: -stale measures only this. All play at the same time.

@@ -68,7 +68,7 @@ var limits = []struct{ row, factor string }{
 	{"model: first look",
 		"the declared cart is JSON with the names of its values; a snapshot has the values alone"},
 	{"look when told: bytes, beside",
-		"the first look at each page, which both take, is most of it; agent-browser sends differences too"},
+		"the first look at each page, which all take, is 0.7 of it"},
 	{"shown: first look at 10,000",
 		"the browser's own share, the styles and boxes of all, is in the row"},
 	{"model: 25 changes",
