@@ -11,8 +11,8 @@
 const { setTimeout, clearTimeout, Date } = globalThis;
 const { min, random } = Math;
 
-/** The first pause, in ms. */
-const firstPause = 100;
+/** The first pause, in ms: the next daemon listens after 10 ms, if the machine is not busy. */
+const firstPause = 25;
 /**
  * A shorter connection, in ms, counts as a failure: otherwise connections that break at once would
  * have no pauses.
@@ -40,14 +40,15 @@ export function reconnect(connect: () => void, longest: (failures: number) => nu
     },
     /**
      * Connects again, after `pause` ms if that is given. Otherwise, the first attempt comes
-     * `within` so many ms. Returns the number of failures in a row.
+     * `within` so many ms, for clients that must not all come at once: their first pause is a
+     * twentieth of that. Returns the number of failures in a row.
      */
     again(pause?: number, within = 0): number {
       stop();
       if (opened && Date.now() - opened > minLife) failures = 0;
       opened = 0;
       const first = !failures++;
-      pause ??= first ? random() * within : backoff(firstPause, failures - 2, longest(failures));
+      pause ??= first ? random() * within : backoff(within / 20 || firstPause, failures - 2, longest(failures));
       // Without a timer, since timers of a hidden page are late by up to a second.
       if (pause) timer = setTimeout(connect, pause);
       else connect();

@@ -33,9 +33,9 @@ const { info } = console;
  * take a minute; for a visible page later; and for a hidden page.
  */
 const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
-const soonFor = 34;
+const soonFor = 36;
 /** Failures before the console shows one: a gateway that restarts is back before that. */
-const patience = 4;
+const patience = 6;
 /**
  * The time over which the pages of a node that ends or has died connect again, in ms: nodes take
  * 1,000 a second.
