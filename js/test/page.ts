@@ -15,6 +15,7 @@ export { reconnect } from "../link/reconnect.ts";
 export { difference } from "../page/webmcp/delta.ts";
 export { memoriesOf } from "../page/webmcp/memory.ts";
 export { partOf } from "../page/webmcp/pointer.ts";
+export { exposes } from "../page/common/refusal.ts";
 export { gateway } from "../page/gateway/gateway.ts";
 export { jsonLength, lengthForLimit, toContents } from "../page/resources/contents.ts";
 export { readsOf } from "../page/resources/reads.ts";

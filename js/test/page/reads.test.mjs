@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 globalThis.window = globalThis;
 globalThis.document = new EventTarget();
-const { readsOf, revisionsOf } = await import("../../../dist/test/page.mjs");
+const { exposes, readsOf, revisionsOf } = await import("../../../dist/test/page.mjs");
 
 const uri = "https://app.test/doc";
 
@@ -50,4 +50,10 @@ test("a read of a resource that was registered anew shares no call of the former
   const after = read();
   for (const end of ends) end();
   assert.deepEqual(await Promise.all([before, after].map(textOf)), ["one", "two"]);
+});
+
+test("errors are exposed by an option, and by an attribute with or without a value", () => {
+  const given = { true: [true, "", "true"], false: [undefined, false, "false"] };
+  for (const [exposed, values] of Object.entries(given))
+    for (const exposeErrors of values) assert.equal(`${exposes({ exposeErrors })}`, exposed, `${exposeErrors}`);
 });
