@@ -7,7 +7,7 @@ MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
 	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-remote test-rounds test-races test-fresh \
-	test-readme test-release release size bench bench-agents bench-fleet bench-pages bench-stale site imports generate check lint fmt clean \
+	test-readme test-release release size bench bench-agents bench-fleet bench-pages bench-stale trace site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when packages must be installed.
@@ -285,6 +285,9 @@ bench-agents: build browser $(RIVALS) $(PEERS) # The price of a session in a mod
 
 bench-stale: build browser $(RIVALS) $(PEERS) # Writes on old state: e2e/bench/stale/README.md
 	go run ./e2e/bench -stale $(if $(SHORT),-short)
+
+trace: build browser $(RIVALS) $(PEERS) ## Where the time of a call goes, in all its processes, into e2e/bench/trace.md; as root on Linux
+	go run ./e2e/bench -trace
 
 bench-pages: size browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource

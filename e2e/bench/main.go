@@ -9,8 +9,9 @@
 // The measurements are in families: start.go and page.go in pages, gateway.go at the gateway,
 // relay.go for a bare gateway, daemon.go for the daemon's end, renderers.go in the browser's
 // processes, shown.go for any page; with -agents only those of models.go, with -stale only that of
-// stale.go. To add a row, add an element. Nothing here is a test: only work that is not done makes
-// it fail, and no figure does.
+// stale.go. To add a row, add an element. With -trace, trace.go follows single calls instead (make
+// trace, into trace.md). Nothing here is a test: only work that is not done makes it fail, and no
+// figure does.
 package main
 
 import (
@@ -44,19 +45,22 @@ func main() {
 		"measure what a model pays for knowing what a page shows, and nothing else")
 	old := flag.Bool("stale", false,
 		"count what agents do on old state, and measure nothing else (stale/README.md)")
+	traced := flag.Bool("trace", false,
+		"trace where the time of a call goes, as root on Linux, and measure nothing else")
 	soak := flag.Int("soak", 0,
 		"watch ten tabs for so many minutes, print what that costs, and measure nothing else")
 	only := flag.String("row", "", "measure only families whose name matches this `regexp`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *rounds, *soak, *short, *agents, *old, *only); err != nil {
+	if err := run(ctx, *rounds, *soak, *short, *agents, *old, *traced, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds, soak int, short, agents, old bool, only string) error {
+func run(ctx context.Context, rounds, soak int, short, agents, old, traced bool,
+	only string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-row: %w", err)
@@ -78,6 +82,9 @@ func run(ctx context.Context, rounds, soak int, short, agents, old bool, only st
 	defer closeBrowser()
 	b.chromium = chromium
 
+	if traced {
+		return b.trace(ctx)
+	}
 	if soak > 0 {
 		return b.soak(ctx, soak)
 	}
