@@ -47,10 +47,13 @@ func (k Kind) Line(r Record) string {
 
 var line = regexp.MustCompile(`#(\d+) (\w+) \| \w+ (\d+) \| \w+ (\w+) \| ([\w ]*\w)`)
 
+// marks are those of words that have changed: "[-old-] {+new+}".
+var marks = regexp.MustCompile(`\[-[^\]]*-\] ?|\{\+|\+\}`)
+
 // Learn adds to a state each line in a text, in whatever form a contender gives it, and returns
 // their number. In a difference a new line is behind its old one. Pages remove no line.
 func (s State) Learn(text string) int {
-	all := line.FindAllStringSubmatch(text, -1)
+	all := line.FindAllStringSubmatch(marks.ReplaceAllString(text, ""), -1)
 	for _, m := range all {
 		id, _ := strconv.Atoi(m[1]) // the pattern has digits alone
 		rank, _ := strconv.Atoi(m[3])

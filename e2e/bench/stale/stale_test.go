@@ -92,4 +92,8 @@ func TestLearnTakesTheNewLineOfADifference(t *testing.T) {
 	if n != 2 || s[7] != (Record{7, 3, "tea", "2", "cup"}) {
 		t.Errorf("%d lines, %v", n, s)
 	}
+	s.Learn(`"words":"#7 tea | price 3 | quantity [-2-] {+5+} | [-cup-] {+a pot+}\n#8 `)
+	if s[7] != (Record{7, 3, "tea", "5", "a pot"}) {
+		t.Errorf("of marked words %v", s)
+	}
 }
