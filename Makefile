@@ -273,10 +273,10 @@ test-release: release browser ## Make it twice, which gives the same bytes; inst
 size: build ## Print raw, gzip and brotli size of each artefact, and the code of each package in the core; fail above a budget
 	@go run ./js/build -core=$(CORE) -size
 
-bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,$(if $(STALE),bench-stale,bench-pages))) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; STALE=1: who acts on yesterday's page; FLEET=1: past one machine
+bench: tinygo-unless-go $(if $(FLEET)$(GROWTH),bench-fleet,$(if $(AGENTS),bench-agents,$(if $(STALE),bench-stale,bench-pages))) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; STALE=1: who acts on yesterday's page; FLEET=1: past one machine; GROWTH=1: what more tabs, agents and resources cost
 
-bench-fleet: build # Nodes of a fleet, bare NATS and bare WebSockets
-	go test -run '^$$' -bench . -benchtime=1x -timeout 30m ./e2e/bench/fleet
+bench-fleet: build browser # Nodes of a fleet, bare NATS and bare WebSockets; or growth
+	go test -run '^$$' -bench '$(if $(GROWTH),Growth,Page|Change|Read|Kill)' -benchtime=1x -timeout 30m ./e2e/bench/fleet
 
 bench-agents: build browser $(RIVALS) $(PEERS) # The price of a session in a model's context, of deltas, and of a hook
 	go run ./e2e/bench -agents

@@ -39,7 +39,7 @@ type Row struct {
 // parts are the runs of the page, in its order.
 var parts = []struct{ name, title string }{
 	{"size", "Bytes"}, {"bench", "Pages and the gateway"}, {"models", "What a model pays"},
-	{"stale", "Yesterday's page"},
+	{"stale", "Yesterday's page"}, {"growth", "Growth"},
 }
 
 // limits names the cause that keeps a row from its goal, by the beginning of the row's name.

@@ -28,7 +28,7 @@ func BenchmarkPages(b *testing.B) {
 	var list []*testkit.Page
 	open := func(until int) {
 		for i := len(list); i < until; i++ {
-			p := testkit.NewPage(b, uris(1))
+			p := testkit.NewPage(b, uris(origin, 1))
 			p.Dial(n.listen, origin, c.login.Ticket("user"+strconv.Itoa(i), origin))
 			list = append(list, p)
 		}

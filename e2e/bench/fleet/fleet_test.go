@@ -180,8 +180,8 @@ func BenchmarkIdlePage(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// uris are the URIs of a page, with their first texts.
-func uris(count int) map[string]string {
+// uris are the URIs of a page of an origin, with their first texts.
+func uris(origin string, count int) map[string]string {
 	all := map[string]string{}
 	for i := range count {
 		all[fmt.Sprintf("%s/cart/%d", origin, i)] = "0"
@@ -193,10 +193,10 @@ func uris(count int) map[string]string {
 // another.
 func pair(b *testing.B, c *cluster, user string, pageAt, agentAt, count int) (*testkit.Page,
 	*agent) {
-	p := testkit.NewPage(b, uris(count))
+	p := testkit.NewPage(b, uris(origin, count))
 	p.Dial(c.nodes[pageAt].listen, origin, c.login.Ticket(user, origin))
 	a := openAgent(b, c.nodes[agentAt].listen, c.login.Token(user, "pages:read"))
-	for uri := range uris(count) {
+	for uri := range uris(origin, count) {
 		a.watch(uri)
 		testkit.Eventually(b, "it is watched", func() bool { return p.Watches(uri) })
 	}
@@ -344,7 +344,7 @@ func BenchmarkKill(b *testing.B) {
 	var list []*testkit.Page
 	uri := origin + "/cart/0"
 	for i := range pages {
-		p := testkit.NewPage(b, uris(1))
+		p := testkit.NewPage(b, uris(origin, 1))
 		list = append(list, p)
 		p.DialAny(func() string {
 			if !killed.Load() {

@@ -48,11 +48,7 @@ func startCluster(b *testing.B, size int) *cluster {
 		}
 		n.cmd = testcmd.Command(filepath.FromSlash("../../../bin/pagewire-node"), args...)
 		n.cmd.Stderr = os.Stderr
-		testkit.OK(b, n.cmd.Start())
-		b.Cleanup(func() {
-			_ = n.cmd.Process.Kill() // the benchmark may have killed it
-			_ = n.cmd.Wait()
-		})
+		n.start(b)
 		c.nodes = append(c.nodes, n)
 	}
 	for _, n := range c.nodes {
@@ -62,7 +58,15 @@ func startCluster(b *testing.B, size int) *cluster {
 	return c
 }
 
-// metric returns a metric of the node, or -1.
+func (n *process) start(b *testing.B) {
+	testkit.OK(b, n.cmd.Start())
+	b.Cleanup(func() {
+		_ = n.cmd.Process.Kill() // the benchmark may have killed it
+		_ = n.cmd.Wait()
+	})
+}
+
+// metric returns a metric of the process, or -1.
 func (n *process) metric(name string) float64 {
 	r, err := http.Get("http://" + n.admin + "/metrics")
 	if err != nil {
@@ -70,7 +74,7 @@ func (n *process) metric(name string) float64 {
 	}
 	defer r.Body.Close()
 	for lines := bufio.NewScanner(r.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "pagewire_node_"+name+" "); ok {
+		if _, value, ok := strings.Cut(lines.Text(), "_"+name+" "); ok {
 			if v, err := strconv.ParseFloat(value, 64); err == nil {
 				return v
 			}
