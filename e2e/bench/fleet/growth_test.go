@@ -117,7 +117,7 @@ func (p place) grow(b *testing.B, pages, resources, agents int) map[string]float
 	got["memory"] = max(pss()-empty, 0.1)
 	each := func(do func(uri string)) float64 {
 		before, turn := spent(), 0
-		for ; turn < 1000 && (turn%50 > 0 || spent()-before < 1e6); turn++ {
+		for ; turn < 500 && (turn%50 > 0 || spent()-before < 1e6); turn++ {
 			do(watched[turn%len(watched)])
 		}
 		return max(spent()-before, 1) / float64(turn)
