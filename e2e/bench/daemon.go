@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,7 +73,6 @@ func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Sig
 	r.nonce++
 	want, uri := strconv.Itoa(r.nonce), r.site.URL+"/count"
 	over := make(chan error, len(agents))
-	began := time.Now()
 	for _, a := range agents {
 		busy, hold := context.WithCancel(ctx)
 		go func() {
@@ -94,11 +94,13 @@ func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Sig
 			over <- nil
 		}()
 	}
-	for _, pid := range testkit.Processes(r.entry()) {
+	daemons := slices.DeleteFunc(testkit.Processes(r.entry()), func(pid int) bool {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if strings.Contains(string(line), "\x00daemon\x00") {
-			syscall.Kill(pid, signal) // it may have ended
-		}
+		return !strings.Contains(string(line), "\x00daemon\x00")
+	})
+	began := time.Now() // after the search, which takes the longer the more processes run
+	for _, pid := range daemons {
+		syscall.Kill(pid, signal) // it may have ended
 	}
 	r.changes <- want
 	var err error
