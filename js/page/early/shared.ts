@@ -56,11 +56,14 @@ interface Shared {
   stats: Omit<PagewireStats, "resources">;
 }
 
-export const shared: Shared = {
+// Without a prototype: a page could observe the lookups of missing members in Object.prototype, and
+// learn from them that an agent is there (TestExtension).
+export const shared = {
+  __proto__: null,
   entries: new SafeMap(),
   annotated: new SafeMap(),
   stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 },
-};
+} as unknown as Shared;
 
 /** The URLs of the core's files, and the core's options. */
 export interface CoreSettings extends CoreOptions {
