@@ -73,6 +73,8 @@ var limits = []struct{ row, factor string }{
 		"the browser's own share, the styles and boxes of all, is in the row"},
 	{"model: 25 changes",
 		"a text's diff has the line as it was, so that it can be applied; each change has its URI and revision"},
+	{"growth with",
+		"above its soft limit of 48 MiB the daemon collects garbage all the time"},
 	{"10,000 changes: main thread",
 		"the loop, and the page's first read behind it, before they are compiled"},
 }
