@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
@@ -220,7 +220,7 @@ func (t *tracing) steps() (names []string, calls []map[string]int) {
 func (b *bench) trace(ctx context.Context) (failed error) {
 	root := "/sys/kernel/tracing"
 	if _, err := os.Stat(root + "/instances"); err != nil { // else, Mkdir says what is missing
-		exec.Command("mount", "-t", "tracefs", "nodev", root).Run()
+		testcmd.Command("mount", "-t", "tracefs", "nodev", root).Run()
 	}
 	dir := filepath.Join(root, "instances", "pagewire-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(dir, 0o700); err != nil {
