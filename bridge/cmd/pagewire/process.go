@@ -27,9 +27,10 @@ func surviveClosedOutput() {
 // the same.
 const softMemory = 48 << 20
 
-// softLive is how many times what is alive the soft limit is at least: with 1,000 tabs or 100,000
-// resources a limit of 48 MiB alone would leave no room, and Go would collect all the time.
-const softLive = 2
+// softAlive is how many times the live heap and the stacks the soft limit is at least: with 1,000
+// tabs or 100,000 resources a limit of 48 MiB alone would leave no room, and Go would collect all
+// the time.
+const softAlive = 2
 
 // collectAt is the growth of the heap, in percent, after which garbage is collected. A daemon has
 // about 2 MB alive. With 10 tabs it takes 21.2 MB at Go's 100, and 19.1 MB at 50, with equally fast
@@ -47,9 +48,11 @@ func boundGarbage() {
 
 // boundMemory sets the soft limit now, and after each collection.
 func boundMemory() {
-	alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(alive)
-	debug.SetMemoryLimit(max(softMemory, softLive*int64(alive[0].Value.Uint64())))
+	debug.SetMemoryLimit(max(softMemory,
+		softAlive*int64(alive[0].Value.Uint64()+alive[1].Value.Uint64())))
 	// A cleanup runs after the collection that finds its object dead.
 	runtime.AddCleanup(&struct{ _ *int }{}, func(int) { boundMemory() }, 0)
 }

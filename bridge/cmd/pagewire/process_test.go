@@ -19,7 +19,7 @@ func TestSoftLimitFollowsWhatIsAlive(t *testing.T) {
 		})
 	}
 	tabs := make([]byte, 3*softMemory)
-	room := softLive * int64(len(tabs))
+	room := softAlive * int64(len(tabs))
 	limited("the limit leaves room", func(limit int64) bool { return limit >= room })
 	runtime.KeepAlive(tabs)
 	limited("the limit is lower again", func(limit int64) bool { return limit >= softMemory && limit < room })

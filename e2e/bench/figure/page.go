@@ -71,10 +71,9 @@ var limits = []struct{ row, factor string }{
 		"the first look at each page, which all take, is 0.7 of it"},
 	{"shown: first look at 10,000",
 		"the browser's own share, the styles and boxes of all, is in the row"},
-	{"model: 25 changes",
-		"a text's diff has the line as it was, so that it can be applied; each change has its URI and revision"},
-	{"growth with",
-		"above its soft limit of 48 MiB the daemon collects garbage all the time"},
+	{"growth with resources: processor time of a page",
+		"a list has at most 24 pages, so that of 100,000 resources has 4,167 of them"},
+	{"growth with", "the collector looks at a heap that grows, again and again"},
 	{"10,000 changes: main thread",
 		"the loop, and the page's first read behind it, before they are compiled"},
 }
