@@ -332,6 +332,17 @@ func TestMarkedWordsCanBeApplied(t *testing.T) {
 	}
 }
 
+// Marked words have no number of their line, so they are of a line that the text has once.
+func TestNoMarkedWordsOfALineThatIsThereTwice(t *testing.T) {
+	for again, marked := range map[string]bool{"total 0\n": false, "total 0": false, "total 2": true} {
+		rest := strings.Repeat("another line\n", 20) + again
+		kind, diff := Of("total 0\n"+rest, "total 1\n"+rest)
+		if words := Words(diff); kind != Diff || (words != "") != marked {
+			t.Errorf("with %q: %s %q, words %q", again, kind, diff, words)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	for diff, want := range map[string]string{
 		"":                              "",

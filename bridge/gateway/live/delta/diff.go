@@ -30,9 +30,11 @@ func diff(before, after string, left *budget) string {
 			next++
 		}
 		around := context
-		if first := edits[i]; first.Start < first.End && left.time(len(before)) &&
-			strings.Count(before, a[first.Start]) == 1 {
-			around = 0
+		if first := edits[i]; first.Start < first.End && left.time(len(before)) {
+			line := a[first.Start] // it may be there again as the last line, without its end
+			if strings.Count(before, line) == 1 && !strings.HasSuffix(before, line[:len(line)-1]) {
+				around = 0
+			}
 		}
 		if out, ok = hunk(out, a, b, edits[i:next], around, first, len(after)); !ok {
 			return ""
