@@ -100,7 +100,7 @@ func (s *Service) runWakes() {
 
 // pump begins the next attempt of a delivery, if an item waits. The lock is held.
 func (s *Service) pump(d *delivery) {
-	if d.ended || d.busy || d.waits || d.to.suspended {
+	if d.ended || d.busy || d.waits || d.to.suspended && d.follow != nil {
 		return
 	}
 	if s.fill(d); len(d.queue) == 0 {

@@ -165,8 +165,8 @@ type delivery struct {
 }
 
 // An address is one subscriber's URL for events of one user. If nearly all attempts of a window
-// fail, it is suspended: nothing is sent there until one of its subscriptions is renewed, and
-// changes are merged meanwhile.
+// fail, it is suspended: until one of its subscriptions is renewed only "terminated" is sent there,
+// and changes are merged.
 type address struct {
 	began            time.Time // of the window
 	attempts, failed int

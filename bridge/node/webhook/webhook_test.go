@@ -613,6 +613,25 @@ func TestLastMessages(t *testing.T) {
 		w.open("b")
 		e.terminated(1)
 	})
+	t.Run("the endpoint of two is suspended", func(t *testing.T) {
+		w, e := newWorld(t)
+		s := w.open("a")
+		for _, arguments := range []string{`{}`, `{"uri":"https://a.test/"}`} {
+			subscribe(t, s, by(alice), wants(t, e.URL, func(r *events.WebhookRequest) { r.Subscription = parsed(t, arguments) }))
+		}
+		testkit.Eventually(t, "both are delivered", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			u := s.users[alice]
+			for _, d := range u.deliveries {
+				d.to.suspended = true
+			}
+			return len(u.deliveries) == 2
+		})
+		s.revokes(t, alice, 2)
+		e.terminated(2)
+		testkit.Eventually(t, "the user is given back", func() bool { return s.idle() })
+	})
 	t.Run("deliveries are about to begin", func(t *testing.T) {
 		w, e := newWorld(t)
 		begins, begin := make(chan bool), make(chan bool)
