@@ -77,7 +77,7 @@ export function channel(
 
   const send = (frame: string) => {
     post(frame);
-    unanswered ||= sinceStart();
+    unanswered ||= sinceStart() || 1; // a coarse clock begins at 0
     watch ??= setTimeout(check, patience);
   };
   const check = () => {

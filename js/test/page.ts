@@ -7,6 +7,7 @@ import { kept } from "../page/early/intrinsics.ts";
 
 export { kept };
 export { arrive } from "../page/late/late.ts";
+export { connect } from "../page/late/transport.ts";
 export { shareRequests } from "../dev/page.ts";
 export { plain, redacted } from "../dev/plain.ts";
 export { channel } from "../link/channel.ts";

@@ -25,9 +25,10 @@ export function connect(transport: PagewireTransport, open: (carrier: Carrier) =
   })();
   return {
     async send(text) {
+      const late = ended; // what was sent before close() arrives before it
       const opened = await port; // later messages follow in order
-      if (ended) throw new Error(`pagewire: the transport is closed: ${ended}`);
-      opened!.receive(text ?? "undefined");
+      if (late || !opened) throw new Error(`pagewire: the transport is closed: ${ended}`);
+      opened.receive(text ?? "undefined");
     },
     async close() {
       end("closed by the client", false);

@@ -7,13 +7,13 @@ import { mock, test } from "node:test";
 
 mock.timers.enable({ apis: ["setTimeout"] }); // before the channel takes it
 /**
- * How much the page's clocks are ahead: that which never jumps, and that which stands for the time
- * of day.
+ * How far the page's clocks have gone: that which never jumps, and that which stands for the time
+ * of day. They do not go by themselves.
  */
 let passed = [0, 0];
-const clocks = [performance.now.bind(performance), Date.now];
-performance.now = () => clocks[0]() + passed[0];
-Date.now = () => clocks[1]() + passed[1];
+const clocks = [performance.now(), Date.now()];
+performance.now = () => clocks[0] + passed[0];
+Date.now = () => clocks[1] + passed[1];
 const pass = (ms) => (passed = passed.map((before) => before + ms));
 const tick = (ms) => {
   pass(ms);
@@ -132,6 +132,15 @@ test("a core that is silent for 10 s is dead, and one that answers is not", asyn
   await turn();
   assert.equal(silent.frames.length, said, "it says nothing more");
   assert.deepEqual(silent.asked, [], "and obeys no more");
+});
+
+test("a core that is silent is dead also if the page's clock began at its first frame", () => {
+  const before = passed;
+  passed = [-clocks[0], 0];
+  const c = begin();
+  tick(10_001);
+  passed = before;
+  assert.equal(c.dead, "it does not answer");
 });
 
 test("the transport's end, a bye and stop each end it once", async () => {
