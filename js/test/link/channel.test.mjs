@@ -11,7 +11,8 @@ mock.timers.enable({ apis: ["setTimeout"] }); // before the channel takes it
  * of day. They do not go by themselves.
  */
 let passed = [0, 0];
-const clocks = [performance.now(), Date.now()];
+// Whole, so that sums are exact.
+const clocks = [Math.ceil(performance.now()), Date.now()];
 performance.now = () => clocks[0] + passed[0];
 Date.now = () => clocks[1] + passed[1];
 const pass = (ms) => (passed = passed.map((before) => before + ms));
