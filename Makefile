@@ -286,7 +286,7 @@ bench-agents: build browser $(RIVALS) $(PEERS) # The price of a session in a mod
 bench-stale: build browser $(RIVALS) $(PEERS) # Writes on old state: e2e/bench/stale/README.md
 	go run ./e2e/bench -stale $(if $(SHORT),-short)
 
-trace: build browser $(RIVALS) $(PEERS) ## Where the time of a call goes, in all its processes, into e2e/bench/trace.md; as root on Linux
+trace: build browser $(RIVALS) ## Where the time of a call goes, in all its processes, into e2e/bench/trace.md; as root on Linux
 	go run ./e2e/bench -trace
 
 bench-pages: size browser $(RIVALS) $(PEERS)

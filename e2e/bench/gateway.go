@@ -217,6 +217,8 @@ const (
 	pagewireTag = `<script src="/dist/pagewire.js"></script>`
 	gatewayTag  = `<script src="/dist/pagewire.js" data-gateway="ws://ADDRESS"></script>`
 	mcpbTag     = `<script src="/node_modules/@mcp-b/global/dist/index.iife.js"></script>`
+	relayTag    = `<script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/embed.js"` +
+		` data-relay-port="PORT"></script>`
 )
 
 var (
@@ -279,7 +281,7 @@ var rivals = []rival{
 	{
 		name: relay, kind: peer,
 		html: inline("testing") +
-			`<script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/embed.js" data-relay-port="PORT"></script>`,
+			relayTag,
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port",
 				strconv.Itoa(r.port))

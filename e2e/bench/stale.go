@@ -30,8 +30,6 @@ const (
 	thinks = 300 * time.Millisecond
 
 	guarded = gatewayTag + "<script>guarded = true</script>"
-	relayed = mcpbTag + `<script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/` +
-		`embed.js" data-relay-port="PORT"></script>`
 )
 
 type input = map[string]any
@@ -59,7 +57,7 @@ var reaches = []reach{
 		func(ctx context.Context, p *player, tool string, in input) (string, error) {
 			return callTool(ctx, p, "webmcp_"+tool, in)
 		}},
-	{relayOff(), relayed, lookByTool,
+	{relayOff(), mcpbTag + relayTag, lookByTool,
 		func(ctx context.Context, p *player, tool string, in input) (string, error) {
 			return callTool(ctx, p, strings.Replace(p.tool, "state", tool, 1), in)
 		}},

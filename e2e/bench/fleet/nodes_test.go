@@ -74,7 +74,8 @@ func (n *process) metric(name string) float64 {
 	}
 	defer r.Body.Close()
 	for lines := bufio.NewScanner(r.Body); lines.Scan(); {
-		if _, value, ok := strings.Cut(lines.Text(), "_"+name+" "); ok {
+		line := strings.TrimPrefix(strings.TrimPrefix(lines.Text(), "pagewire_"), "node_")
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			if v, err := strconv.ParseFloat(value, 64); err == nil {
 				return v
 			}
