@@ -141,7 +141,8 @@ func data(runs map[string]Run) []byte {
 		fmt.Fprintf(&out, "%s%q:", before, part.name)
 		encoder.Encode(run)
 		out.Truncate(out.Len() - len("}\n"))
-		between := ",\"Rows\":[\n"
+		out.WriteString(",\"Rows\":[")
+		between := "\n"
 		for _, row := range rows {
 			out.WriteString(between)
 			encoder.Encode(row)

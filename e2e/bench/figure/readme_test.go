@@ -55,6 +55,16 @@ func TestThePageHasTheFiguresOfItsData(t *testing.T) {
 	}
 }
 
+// A run of a few of a part's measurements may have no row.
+func TestARunWithoutRowsIsRead(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		if err := Keep(dir, "growth", Run{Command: "make bench"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // rowsOf returns Pagewire's figure of a row of bench.json, and the best other's of another.
 func rowsOf(t *testing.T, names [2]string) (figures, beside string) {
 	t.Helper()
