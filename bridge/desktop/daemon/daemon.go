@@ -29,8 +29,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -86,6 +88,9 @@ type Session interface {
 
 // Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place.
 func Run(ctx context.Context, o Options) error {
+	// The process that has started this one may have gone, or waits no longer: Started then writes to
+	// a closed pipe. SIGPIPE is not ignored, since children would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	dir, err := userdir.Open(o.Hub)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 func TestOneDaemonForAll(t *testing.T) {
@@ -303,6 +304,19 @@ func TestDaemonRemovesTheLockOfAKilledAgent(t *testing.T) {
 	if !slices.ContainsFunc(m.files(), func(name string) bool { return strings.HasSuffix(name, "-"+startLock) }) {
 		t.Error("there is no lock")
 	}
+}
+
+// On a busy machine an agent's process may leave, or serve alone, before the daemon that it has started listens. The
+// daemon goes on, and in the end removes its files.
+func TestDaemonWhoseStarterHasGone(t *testing.T) {
+	m := newMachine(t) // in the end nothing is left
+	said, its, err := os.Pipe()
+	testkit.OK(t, err, said.Close())
+	cmd := testcmd.Command(os.Args[0], "daemon", "1.0.0", m.hub, m.pages, "tab")
+	cmd.Stdout = its
+	testkit.OK(t, cmd.Start(), its.Close())
+	testkit.Eventually(t, "it listens", func() bool { return len(m.daemons()) == 1 })
+	testkit.OK(t, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
 }
 
 func TestNewerBuildTakesOver(t *testing.T) {
