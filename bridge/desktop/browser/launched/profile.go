@@ -103,10 +103,11 @@ func (p *profile) empty() error {
 		return err
 	}
 	// os.Remove would also remove a file of that name.
-	if err := syscall.Rmdir(p.path); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	err = syscall.Rmdir(p.path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	return errors.Join(err, p.root.WriteFile(markName, nil, 0o600)) // unlocked: sweep finds the rest
 }
 
 // Sweep removes the profiles that killed processes have left in the directory for temporary files.

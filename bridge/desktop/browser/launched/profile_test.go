@@ -70,6 +70,41 @@ func TestAProfileIsOfThisUserAndGoes(t *testing.T) {
 	}
 }
 
+// A child process of the browser writes for as long as its profile is being removed. A later process
+// removes the rest.
+func TestAProfileThatIsWrittenToCanBeSwept(t *testing.T) {
+	dir := temporary(t)
+	p, end, over := made(t), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			found, _ := filepath.Glob(filepath.Join(dir, profilePrefix+"*"))
+			for _, path := range found {
+				_ = os.WriteFile(filepath.Join(path, "late"), nil, 0o600) // the directory may be gone
+			}
+		}
+	}()
+	testkit.Eventually(t, "a file comes when the directory is about to go", func() bool {
+		err := p.empty()
+		if err == nil { // it was fast enough
+			p.close()
+			p = made(t)
+		}
+		return errors.Is(err, syscall.ENOTEMPTY)
+	})
+	close(end)
+	<-over
+	p.close()
+	if n, err := sweep(); n != 1 || err != nil || there(p.path) {
+		t.Errorf("the rest stays: %d, %v", n, err)
+	}
+}
+
 // A link, a directory or a file that has taken a profile's place stays.
 func TestOnlyTheProfileThatWasMadeIsRemoved(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, path string) error{
