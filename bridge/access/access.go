@@ -149,12 +149,17 @@ func (g *Guard) admit(next http.Handler, origins bool,
 	})
 }
 
-func (g *Guard) host(r *http.Request) *refusal {
+// hostOf is the name or address by which a client asks, without port.
+func hostOf(r *http.Request) string {
 	name := r.Host
 	if h, _, err := net.SplitHostPort(name); err == nil {
 		name = h
 	}
-	name = strings.ToLower(strings.Trim(name, "[]"))
+	return strings.ToLower(strings.Trim(name, "[]"))
+}
+
+func (g *Guard) host(r *http.Request) *refusal {
+	name := hostOf(r)
 	if weborigin.IsLoopbackHost(name) {
 		return nil
 	}
@@ -215,10 +220,15 @@ func (g *Guard) present(r *http.Request) *refusal {
 }
 
 // free reports whether a request needs no token. The request of a foreign page always needs one:
-// the kernel reports its browser as this user's, but the page is not the user's program.
+// the kernel reports its browser as this user's, but the page is not the user's program. A page at a
+// name is foreign, too: localhost leads browsers to port 7433 of ::1 first, which may be another
+// user's.
 func (g *Guard) free(r *http.Request) bool {
 	_, foreign := g.origin(r)
 	site := r.Header.Get("Sec-Fetch-Site") // browsers send no Origin with some requests
+	if (r.Header.Get("Origin") != "" || site == "same-origin") && net.ParseIP(hostOf(r)) == nil {
+		return false
+	}
 	return g.o.NoToken && !g.o.Public && !foreign && site != "cross-site" && site != "same-site" &&
 		peer.From(r.Context()) == peer.Same
 }

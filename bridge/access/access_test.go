@@ -293,6 +293,29 @@ func TestPagesNeedTheToken(t *testing.T) {
 	}
 }
 
+// A page at one of the port's names may be of another port at another address of that name: without the token it gets
+// what pages of other sites get. Programs are asked for no token by any name.
+func TestPagesAtANameNeedTheToken(t *testing.T) {
+	for host, want := range map[string]int{"localhost": 401, "LOCALHOST": 401, "box.lan": 401, "127.0.0.1": 200, "[::1]": 200,
+		"127.1.2.3": 200} {
+		g := New(Options{Token: token, NoToken: true, Hosts: []string{"box.lan"}})
+		for _, headers := range []http.Header{{"Origin": {"http://" + host + ":7433"}}, {"Sec-Fetch-Site": {"same-origin"}}, {},
+			{"Sec-Fetch-Site": {"none"}}} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "http://"+host+":7433/mcp", nil)
+			r.Header = headers
+			r = r.WithContext(peer.With(r.Context(), peer.Same))
+			g.Agents(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+			expect := want
+			if len(headers) == 0 || headers.Get("Sec-Fetch-Site") == "none" {
+				expect = 200
+			}
+			if w.Code != expect || g.free(r) != (expect == 200) {
+				t.Errorf("%s, %v: HTTP %d, want %d", host, headers, w.Code, expect)
+			}
+		}
+	}
+}
+
 // A process of root, or of an unknown user, may be a page's browser. Another user's, or one that has gone, may not.
 func TestWhoMayBeAPage(t *testing.T) {
 	for who, want := range map[peer.Who]int{peer.Same: 200, peer.Unknown: 200, peer.Root: 200, peer.Gone: 403,
