@@ -6,7 +6,9 @@ package weborigin
 
 import (
 	"net"
+	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -27,6 +29,8 @@ func Of(uri string) string {
 // before its host, which fits all hosts below that host, or Loopback.
 func Match(pattern, origin string) bool {
 	pattern = strings.TrimSuffix(strings.ToLower(pattern), "/")
+	// A host with a dot at its end is the same host.
+	origin = strings.TrimSuffix(strings.Replace(origin, ".:", ":", 1), ".")
 	if pattern == Loopback {
 		return IsLoopback(origin)
 	}
@@ -38,12 +42,27 @@ func Match(pattern, origin string) bool {
 	return ok && strings.HasSuffix(rest, "."+host)
 }
 
-// IsPattern reports whether a text is a valid pattern for Match, other than Loopback.
+// IsPattern reports whether a text is a valid pattern for Match, other than Loopback: an origin as
+// browsers write it. Any other spelling, as with the usual port, matches no page, and would deny
+// none.
 func IsPattern(pattern string) bool {
-	u, err := url.Parse(strings.TrimSuffix(pattern, "/"))
-	return err == nil && u.Scheme != "" && u.Host != "" &&
-		!strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") &&
-		*u == (url.URL{Scheme: u.Scheme, Host: u.Host})
+	u, err := url.Parse(strings.ToLower(strings.TrimSuffix(pattern, "/")))
+	if err != nil || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
+		return false
+	}
+	host := strings.TrimPrefix(u.Hostname(), "*.")
+	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if usual == "" || u.Port() == usual || strings.HasSuffix(u.Host, ":") ||
+		u.Port() != "" && (err != nil || strconv.FormatUint(port, 10) != u.Port()) {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.String() == host && !ip.Is4In6() && ip.Zone() == ""
+	}
+	_, err = strconv.ParseUint(host[strings.LastIndexByte(host, '.')+1:], 0, 64)
+	return err != nil && strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" &&
+		!strings.HasSuffix(host, ".") && host != ""
 }
 
 // IsLoopback reports whether an origin is http or https at localhost, *.localhost, 127.0.0.0/8 or

@@ -7,6 +7,14 @@ func TestIsPattern(t *testing.T) {
 		"https://a.example": true, "https://a.example/": true, "http://a.example:8080": true, "https://*.a.example": true,
 		"a.example": false, "": false, "https://": false, "https://a.example/x": false, "https://*.*.example": false,
 		"https://u@a.example": false, Loopback: false,
+		// Another spelling of an origin would match no page: a rule that denies it would deny nothing.
+		"https://a.example:443": false, "http://*.a.example:80": false, "https://a.example:80": true, "HTTPS://A.example": true,
+		"https://a.example:": false, "https://a.example:08443": false, "https://a.example:99999": false,
+		"https://b\u00fccher.example": false, "https://xn--bcher-kva.example": true, "https://a%2eexample": false,
+		"https://a.example.": false, "https://*.": false, "ws://a.example": false, "ftp://a.example": false,
+		"http://127.1": false, "http://0x7f.0.0.1": false, "http://127.0.0.01": false, "http://2130706433": false,
+		"http://127.0.0.1:8080": true, "http://[::1]:8080": true, "http://[0:0::1]": false, "http://[::ffff:127.0.0.1]": false,
+		"http://[::1%25lo]": false, "http://localhost": true, "https://a_b.example": true, "https://a.example?": false,
 	} {
 		if got := IsPattern(pattern); got != want {
 			t.Errorf("IsPattern(%q) = %t", pattern, got)
@@ -25,6 +33,10 @@ func TestMatch(t *testing.T) {
 		{"https://*.a.example", "https://a.example", false},
 		{"https://*.a.example", "http://b.a.example", false},
 		{"https://*.a.example", "https://ba.example", false},
+		{"https://a.example", "https://a.example.", true},
+		{"https://a.example:8443", "https://a.example.:8443", true},
+		{"https://*.a.example", "https://b.a.example.", true},
+		{"https://a.example", "https://a.example..", false},
 		{Loopback, "http://localhost:3000", true},
 		{Loopback, "http://app.localhost", true},
 		{Loopback, "http://[::1]:80", true},
