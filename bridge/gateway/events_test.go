@@ -474,7 +474,7 @@ func TestEventLimits(t *testing.T) {
 
 	b := openEventAgent(t, g, AgentOptions{}) // it has a share, too
 	b.poll(events.Closed, `{}`, "", "")
-	a.poll(events.Closed, `{}`, "", "") // which b pays for
+	refusedWith(t, a.ask("events/poll", `"name":"page.closed"`), -32025, fmt.Sprint(events.MaxLeases)) // b's is not its
 	flood, _ := b.stream(events.Updated, `{"uri":"`+app+`/1"}`, "")
 	for i := range 1000 {
 		p.set(app+"/1", fmt.Sprint(i))
@@ -490,6 +490,24 @@ func TestEventLimits(t *testing.T) {
 }
 
 // m0 is the present cursor.
+// The pace that one agent asks for holds back no event of another, which polls with the same arguments.
+func TestPaceOfAnotherAgent(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "1"})
+	for _, o := range []AgentOptions{{}, {Only: []string{app}}, {Transport: TransportRequest}} {
+		a, b := openEventAgent(t, g, o), openEventAgent(t, g, o)
+		poll := func(a *eventAgent, cursor string) *eventResult {
+			return a.poll(events.Updated, `{"minIntervalMs":3600000}`, cursor, "")
+		}
+		atA, atB := *poll(a, "").Cursor, *poll(b, "").Cursor
+		p.set(cart, p.page.Text(cart)+"1")
+		testkit.Eventually(t, "the first agent has its event", func() bool { return len(poll(a, atA).Events) == 1 })
+		if n := len(poll(b, atB).Events); n != 1 {
+			t.Errorf("%+v: the other has %d events", o, n)
+		}
+	}
+}
+
 func m0(a *eventAgent, t *testing.T) *string {
 	t.Helper()
 	return a.poll(events.Updated, `{}`, "", "").Cursor

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -225,7 +226,8 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	pages := slices.SortedFunc(g.pages,
 		func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
-		place := p.Caption() + " at " + p.Origin + ", " + p.Whereabouts()
+		// Quoted, since a title could name another origin here.
+		place := strconv.Quote(p.Caption()) + " at " + p.Origin + ", " + p.Whereabouts()
 		for i := range p.published {
 			o := &p.published[i]
 			name := b.names.Of(p.Origin, o.name)

@@ -63,8 +63,8 @@ type Sources struct {
 	// all has each Following until it is closed; once closed is set there are none, and no new one.
 	all    map[*Following]bool
 	closed bool
-	// leases has the subscriptions of polls, by agent's scope, name and arguments. Each is
-	// in all, too.
+	// leases has the subscriptions of polls, by agent, its scope, name and arguments. Each is in
+	// all, too.
 	leases map[string]*Following
 	polls  quota.Places
 	// told has the arrivals and departures that were told. visits has the pages that are there, or
@@ -549,7 +549,8 @@ func milliseconds(n bridge.Time) time.Duration {
 // poll answers events/poll. The resources stay followed for the next poll.
 func (s *Sources) poll(c Call, sub Subscription, r bridge.EventRequest) (
 	refused *bridge.EventError) {
-	key := fmt.Sprintf("%s %q %s", c.Pass, sub.Name, sub.Arguments)
+	// Of this agent: the pace of one must not hold back another's events.
+	key := fmt.Sprintf("%q %s %q %s", c.Party, c.Pass, sub.Name, sub.Arguments)
 	f := s.leases[key]
 	if f == nil {
 		leave, ok := s.polls.Try(c.Party, quota.Room{Places: MaxLeases})

@@ -282,6 +282,26 @@ func TestPagesAreLeftAlone(t *testing.T) {
 	}
 }
 
+// Above manyCounted, what nobody holds ends sooner: one agent can ask for any number of URIs.
+func TestManyURIsLeaveRoom(t *testing.T) {
+	for _, count := range []int{manyCounted, manyCounted + 1} {
+		p := open(t)
+		a := p.NewMemory(seen.Limits{})
+		p.read(a, cart, "one")
+		var all []string
+		for i := range count - 1 {
+			all = append(all, fmt.Sprint(app, "/item/", i))
+		}
+		p.Track(all, func(map[string]string) {})
+		p.now = p.now.Add(followFor + time.Second)
+		p.Track(nil, func(map[string]string) {})
+		p.Sweep()
+		if want := map[bool]int{true: count, false: 1}[count <= manyCounted]; p.Len() != want || p.watched[cart] != 1 {
+			t.Errorf("of %d are %d left, %d of what an agent has", count, p.Len(), p.watched[cart])
+		}
+	}
+}
+
 // What an agent was told that cannot be read is bounded, and ends when the agent is given it.
 func TestUnread(t *testing.T) {
 	p := open(t)

@@ -43,6 +43,9 @@ const (
 	// followFor is how long after the last request the next change ends the watch. Agents' versions
 	// are known to be old then, so a page that changes all day need not report it all day.
 	followFor = time.Minute
+	// manyCounted is the number of counted URIs above which followFor replaces trackFor. One agent can
+	// ask for any number under a template, and must leave room to others.
+	manyCounted = 5000
 	// expireEvery is how often Track looks for what is no longer tracked.
 	expireEvery = time.Second
 )
@@ -246,9 +249,13 @@ func (b *Books) expire(now time.Time) {
 		return
 	}
 	b.expired = now
+	keep := trackFor
+	if b.counted > manyCounted {
+		keep = followFor
+	}
 	for _, w := range b.watches {
 		c := w.count
-		if c == nil || c.holders > 0 || c.asked && !c.ready || now.Sub(c.used) <= trackFor {
+		if c == nil || c.holders > 0 || c.asked && !c.ready || now.Sub(c.used) <= keep {
 			continue
 		}
 		b.untrack(c)
