@@ -164,10 +164,11 @@ func (e *Engine) proceed(only *port) {
 	e.awaits = awaits
 }
 
-// awaitEnd is the time at which Await is over, at least for the first request.
+// awaitEnd is the time at which Await is over, at least for the first request. That time is now if
+// the last request that had kept Await past awaitUntil has left.
 func (e *Engine) awaitEnd() Time {
 	if c := e.awaiting.first; c != nil {
 		return c.deadline
 	}
-	return e.awaitUntil
+	return max(e.awaitUntil, e.now)
 }
