@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -254,7 +253,7 @@ func everyEntryResolves(t *testing.T, dir string) {
 	}
 	onServers := map[string]string{"pagewire": "pagewire.server.mjs", "pagewire/iife": "pagewire.server.mjs",
 		"pagewire/elements": "pagewire.server.mjs"}
-	for entry, file := range map[string]string{
+	entries := map[string]string{
 		"pagewire": "pagewire.mjs", "pagewire/react": "react.js", "pagewire/vue": "vue.js", "pagewire/iife": "pagewire.js",
 		"pagewire/store": "store.js", "pagewire/elements": "pagewire.elements.js",
 		"pagewire/core":   "pagewire.core.js",
@@ -264,13 +263,27 @@ func everyEntryResolves(t *testing.T, dir string) {
 		"pagewire/dev":            "dev.none.js",
 		"pagewire/extension/page": "extension.page.js", "pagewire/extension/relay": "extension.relay.js",
 		"pagewire/extension/worker": "extension.worker.js",
-	} {
-		script := `const url = new URL(import.meta.resolve("` + entry +
-			`")); (await import('node:fs')).readFileSync(url); console.log(url.pathname.split('/').pop())`
-		for condition, want := range map[string]string{"browser": file, "node": cmp.Or(onServers[entry], file)} {
-			got := output(t, app, nil, "node", "-C", condition, "--input-type=module", "-e", script)
-			if got != want+"\n" {
-				t.Errorf("%s resolves to %q for %s, want %s", entry, got, condition, want)
+	}
+	names, err := json.Marshal(slices.Sorted(maps.Keys(entries)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := `const fs = await import('node:fs'), files = {}; for (const entry of ` + string(names) + `) {
+		const url = new URL(import.meta.resolve(entry)); fs.readFileSync(url); files[entry] = url.pathname.split('/').pop();
+	} console.log(JSON.stringify(files))`
+	for _, condition := range []string{"browser", "node"} {
+		want := maps.Clone(entries)
+		if condition == "node" {
+			maps.Copy(want, onServers)
+		}
+		var got map[string]string
+		if err := json.Unmarshal([]byte(output(t, app, nil, "node", "-C", condition, "--input-type=module", "-e", script)),
+			&got); err != nil {
+			t.Fatal(err)
+		}
+		for entry, file := range want {
+			if got[entry] != file {
+				t.Errorf("%s resolves to %q for %s, want %s", entry, got[entry], condition, file)
 			}
 		}
 	}
