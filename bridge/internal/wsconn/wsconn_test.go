@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -156,45 +157,48 @@ func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
 
 // Little is read from a peer that never stops after its connection is given up. Its connection is held until Close.
 func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
-	ours, theirs := net.Pipe()
-	defer theirs.Close()
-	go func() {
-		for piece := make([]byte, 64<<10); ; {
-			if _, err := theirs.Write(piece); err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		go func() {
+			for piece := make([]byte, 64<<10); ; {
+				if _, err := theirs.Write(piece); err != nil {
+					return
+				}
+			}
+		}()
+		c := newIgnoring(ours)
+		defer c.Close()
+		buf := make([]byte, 64<<10)
+		for range 20 {
+			if _, err := c.Read(buf); err != nil {
+				t.Fatal(err)
 			}
 		}
-	}()
-	c := newIgnoring(ours)
-	defer c.Close()
-	buf := make([]byte, 64<<10)
-	for range 20 {
-		if _, err := c.Read(buf); err != nil {
-			t.Fatal(err)
+		c.ignored.Store(true)
+		n := 0
+		for n+len(buf) <= maxIgnored {
+			m, err := c.Read(buf)
+			if n += m; err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	c.ignored.Store(true)
-	n := 0
-	for n+len(buf) <= maxIgnored {
-		m, err := c.Read(buf)
-		if n += m; err != nil {
-			t.Fatal(err)
+		over := make(chan error, 1)
+		go func() {
+			_, err := c.Read(buf)
+			over <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-over:
+			t.Errorf("more is read, and gives %v", err)
+		default:
 		}
-	}
-	over := make(chan error, 1)
-	go func() {
-		_, err := c.Read(buf)
-		over <- err
-	}()
-	select {
-	case err := <-over:
-		t.Errorf("more is read, and gives %v", err)
-	case <-time.After(testkit.Moment):
-	}
-	c.Close()
-	if err := testkit.Receive(t, "the read ends with the connection", over); err == nil {
-		t.Error("it gives something")
-	}
+		c.Close()
+		if err := testkit.Receive(t, "the read ends with the connection", over); err == nil {
+			t.Error("it gives something")
+		}
+	})
 }
 
 // Both the peer and the reader learn the limit.
