@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -191,16 +192,18 @@ func TestOrphaned(t *testing.T) {
 		t.Errorf("the orphan says %q, %v", said, err)
 	}
 
-	ctx, cancel := Orphaned(t.Context())
-	select {
-	case <-ctx.Done():
-		t.Errorf("ended while its parent is there: %v", context.Cause(ctx))
-	case <-time.After(3 * orphanedEvery):
-	}
-	cancel()
-	if !errors.Is(context.Cause(ctx), context.Canceled) {
-		t.Errorf("ended with %v", context.Cause(ctx))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := Orphaned(t.Context())
+		time.Sleep(time.Hour)
+		if err := context.Cause(ctx); err != nil {
+			t.Errorf("ended while its parent is there: %v", err)
+		}
+		cancel()
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
+			t.Errorf("ended with %v", context.Cause(ctx))
+		}
+		synctest.Wait()
+	})
 }
 
 // A page's answer with line ends reaches the agent as one line.

@@ -141,4 +141,23 @@ export function opened(p) {
 export const sent = (p) =>
   p.log.filter(([what, to]) => what === "send" && to === 1).map(([, , text]) => JSON.parse(text));
 
+/**
+ * Ends when all that a page's core has held back is sent: it holds back a later change of another
+ * resource, and sends what is due in its order.
+ */
+export async function interval(p) {
+  const uri = `${origin}/marker`;
+  const updates = () =>
+    sent(p).filter((m) => m.method === "notifications/resources/updated" && m.params.uri === uri).length;
+  p.core.register(JSON.stringify({ uri, name: "marker" }));
+  p.core.receive(1, request("marker", "resources/subscribe", { uri }));
+  while (!sent(p).some((m) => m.id === "marker")) await sleep(1);
+  let told;
+  do {
+    told = updates();
+    p.core.touch(uri, 1);
+  } while (updates() > told); // as many as the engine announces at once
+  while (updates() === told) await sleep(5);
+}
+
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
