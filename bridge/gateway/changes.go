@@ -130,7 +130,7 @@ func (s *source) Refuses(uri string, counted int) (why string) {
 	if _, err := s.engine.Resolve(uri); err != nil {
 		return err.Error()
 	}
-	if counted >= events.MaxAllURIs {
+	if counted >= events.MaxAllURIs && counted-s.events.MakeRoom() >= events.MaxAllURIs {
 		return "Subscription limit reached"
 	}
 	return ""

@@ -581,15 +581,41 @@ func TestFollowEvents(t *testing.T) {
 	}
 }
 
+// Resources that no page offers any more leave their room in a subscription to others.
+func TestGoneResourcesLeaveRoom(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/stays": "1"})
+	a := openEventAgent(t, g, AgentOptions{})
+	id, _ := a.stream(events.Updated, `{}`, "")
+	for i := range 2 * events.MaxURIs {
+		uri := fmt.Sprint(app, "/", i)
+		p.offer(uri, "x")
+		p.page.Withdraw(uri)
+	}
+	p.offer(app+"/last", "1")
+	for _, uri := range []string{app + "/last", app + "/stays"} {
+		p.set(uri, "2")
+		if a.event(id, uri); len(a.streams[id]) > 0 {
+			t.Fatalf("the subscription is told %+v", a.streams[id])
+		}
+	}
+}
+
 // The resources of all subscriptions together are bounded. The subscription that gets fewer because of it is notified.
+// Those that have gone leave room.
 func TestResourcesOfAllSubscriptions(t *testing.T) {
 	g := newGateway(t, Options{})
-	for i := range events.MaxAllURIs/events.MaxURIs + 1 {
+	most := events.MaxAllURIs / events.MaxURIs
+	var pages []*testPage
+	for i := range most + 2 {
 		state := map[string]string{}
 		for n := range events.MaxURIs {
 			state[fmt.Sprintf("%s/%d/%d", app, i, n)] = "x"
 		}
-		openPage(t, g, tabInfo(fmt.Sprint("t", i)), state)
+		if i > most {
+			pages[0].Close("it is closed")
+		}
+		pages = append(pages, openPage(t, g, tabInfo(fmt.Sprint("t", i)), state))
 		sub, _ := events.Parse(events.Updated, []byte(fmt.Sprintf(`{"uriPrefix":"%s/%d/"}`, app, i)))
 		woken := make(chan bool, 1)
 		f, refused := g.FollowEvents(sub, events.FollowOptions{MaxAge: -1, Wake: func() {
@@ -604,7 +630,7 @@ func TestResourcesOfAllSubscriptions(t *testing.T) {
 		for ok := false; !ok; _, ok = f.Next() {
 			testkit.Receive(t, "it begins", woken)
 		}
-		full := i == events.MaxAllURIs/events.MaxURIs
+		full := i == most
 		if n, ok := f.Next(); ok != full || full && (n.Kind != events.Failed || !strings.Contains(n.Refused.Message, "10000")) {
 			t.Fatalf("subscription %d: %v %+v", i, ok, n)
 		}

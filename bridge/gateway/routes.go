@@ -61,6 +61,7 @@ func (r *routes) Removed(e *catalog.Entry) {
 	g := (*Gateway)(r)
 	g.front.noteRoute(e)
 	g.engine.Unregister(g.now(), e.Resource.URI)
+	g.events.Gone()
 }
 
 func (r *routes) Withdrawn(o *catalog.Offer) {

@@ -113,6 +113,15 @@ func (c *Changes) Add(uri string, now State) {
 	c.show(it, now)
 }
 
+// Forget undoes Add.
+func (c *Changes) Forget(uri string) {
+	if it := c.items[uri]; it != nil {
+		delete(c.items, uri)
+		delete(c.dirty, it)
+		c.show(it, State{})
+	}
+}
+
 // show sets the state of a resource.
 func (c *Changes) show(it *item, now State) {
 	if was := it.now.Document; was != "" && was != now.Document {

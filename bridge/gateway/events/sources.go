@@ -72,6 +72,7 @@ type Sources struct {
 	told    *Log
 	visits  map[visitKey]*visit
 	crowded bool
+	gone    int // counts the keys of the catalog that nobody offers any more
 }
 
 // A visitKey identifies a page for events. A reloaded page, or a frame of the same origin, has the
@@ -121,6 +122,7 @@ type Following struct {
 	feed    Feed
 	changes *Changes        // the feed of a subscription to Updated; otherwise nil
 	asked   map[string]bool // URIs whose page has been asked
+	looked  int             // Sources.gone at the last forgetGone
 	timer   *time.Timer     // calls wake after the least time between two events
 	last    time.Time       // of the last change
 	began   bool
@@ -299,12 +301,44 @@ func (f *Following) wants(uris []string, uri string) []string {
 		!f.sub.Matches(uri, weborigin.Of(uri)) {
 		return uris
 	}
-	if len(f.asked)+1 > MaxURIs {
+	if len(f.asked) >= MaxURIs {
+		f.forgetGone()
+	}
+	if len(f.asked) >= MaxURIs {
 		f.changes.Overflow()
 		return uris
 	}
 	f.asked[uri] = true
 	return append(uris, uri)
+}
+
+// Gone notes that nobody offers a key of the catalog any more.
+func (s *Sources) Gone() { s.gone++ }
+
+// MakeRoom forgets the resources that no page offers, and returns how many are followed no more.
+func (s *Sources) MakeRoom() int {
+	before := s.Books.Counted()
+	for f := range s.all {
+		f.forgetGone()
+	}
+	return before - s.Books.Counted()
+}
+
+// forgetGone makes room: it forgets the resources that no page offers. Those that come back are new
+// ones. Without it, a subscription to all pages of an application was full after a day, and told
+// nothing of further ones.
+func (f *Following) forgetGone() {
+	if f.looked == f.s.gone {
+		return // a page that offers too much would look at all of it again, for each
+	}
+	f.looked = f.s.gone
+	for uri := range f.asked {
+		if _, offered := f.s.Find(uri); !offered {
+			delete(f.asked, uri)
+			f.changes.Forget(uri)
+			f.s.Books.Unfollow(uri, (*follower)(f))
+		}
+	}
 }
 
 // follow makes the pages of the URIs report changes, and then calls then. Wished follows URIs
@@ -316,6 +350,9 @@ func (f *Following) follow(uris []string, then func()) {
 			return
 		}
 		for _, uri := range uris {
+			if !f.asked[uri] {
+				continue // it has gone meanwhile
+			}
 			if failed[uri] != "" {
 				if _, known := f.s.Find(uri); known {
 					f.changes.Overflow()

@@ -114,6 +114,9 @@ func (b *Books) Len() (n int) {
 	return n
 }
 
+// Counted returns the number of URIs whose changes are counted.
+func (b *Books) Counted() int { return b.counted }
+
 // retain counts one more holder of a URI.
 func (b *Books) retain(uri string) {
 	if c := b.count(uri); c != nil {
