@@ -68,6 +68,8 @@ type Options struct {
 	URL, Creds string
 	ClientTLS  *tls.Config
 
+	tries int // in place of routeTries, in tests
+
 	// Changed is called when the bus connects and when it disconnects. Lost is called when the bus
 	// has dropped messages because this node did not take them fast enough. Both may be nil.
 	Changed func(up bool)
@@ -101,6 +103,10 @@ const (
 	routePing, routePingsOut = time.Second, 2
 	// routeRetry is the pause before another attempt to connect.
 	routeRetry = 500 * time.Millisecond
+	// routeTries bounds the attempts, one a second, to reach a node again that another one has
+	// named. Nearly always it has ended: without a bound, each node that had ever ended took a
+	// goroutine and an attempt each second. The addresses of Options.Join are tried for ever.
+	routeTries = 900
 	// pendingBytes and pendingMessages bound the queue of a subscription's handler. Messages above
 	// them are lost.
 	pendingBytes, pendingMessages = 256 << 20, 1 << 20
@@ -319,7 +325,8 @@ func (o *Options) cluster(opts *server.Options) error {
 	opts.Cluster = server.ClusterOpts{
 		Name: "pagewire", Host: host, Port: n, AuthTimeout: 2, TLSTimeout: 2,
 		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, PoolSize: -1,
-		PingInterval: routePing, MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
+		PingInterval: routePing, MaxPingsOut: routePingsOut,
+		ConnectRetries: cmp.Or(o.tries, routeTries),
 	}
 	if o.Secret != "" {
 		opts.Cluster.Username, opts.Cluster.Password = user, o.Secret

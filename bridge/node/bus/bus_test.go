@@ -5,6 +5,9 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -115,6 +118,24 @@ func TestPartsThatAreMissing(t *testing.T) {
 		if a.add([]byte{whole}); len(a.partial) != 0 || len(a.order) != 0 {
 			t.Errorf("of dead senders %d messages are kept, and %d in order", len(a.partial), len(a.order))
 		}
+	})
+}
+
+// A node does not look for ever for one that has ended. The second server of a store hears of that one by the first.
+func TestEndedNodesAreForgotten(t *testing.T) {
+	store := t.TempDir()
+	testkit.OK(t, os.Mkdir(filepath.Join(store, "second"), 0o700)) // it has been there: the second server starts at once
+	a := open(t, Options{Name: "a", Cluster: testkit.Addr(t), Store: store, tries: 1})
+	a.seconding.Wait()
+	testkit.Eventually(t, "its servers know each other", func() bool { return a.Peers() == 1 })
+	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}})
+	testkit.Eventually(t, "both servers know the node", func() bool { return b.Peers() == 2 })
+	b.Close()
+	testkit.Eventually(t, "nobody looks for the node", func() bool {
+		gone := a.second.NumRoutes() == 1
+		var stacks bytes.Buffer
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2)
+		return gone && !strings.Contains(stacks.String(), "onnectToRoute")
 	})
 }
 
