@@ -70,6 +70,11 @@ type doorModel struct {
 	counts map[string]int
 }
 
+func newDoorModel(t *testing.T, seed uint64) *doorModel {
+	return &doorModel{t: t, r: rand.New(rand.NewPCG(seed, 1)), names: map[string][]string{}, frees: map[string][]func(){},
+		counts: map[string]int{}, g: New(Options{Grace: time.Second})}
+}
+
 func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 // owner is whose a page is by the model.
@@ -509,9 +514,7 @@ func TestDoorAgainstAModel(t *testing.T) {
 	}
 	seed := testkit.Seed(t, "DOOR_SEED")
 	synctest.Test(t, func(t *testing.T) {
-		w := &doorModel{t: t, r: rand.New(rand.NewPCG(seed, 1)), names: map[string][]string{}, frees: map[string][]func(){},
-			counts: map[string]int{}}
-		w.g = New(Options{Grace: time.Second, AllowPages: nil})
+		w := newDoorModel(t, seed)
 		defer w.g.Close()
 		w.g.events.Began = time.Time{}
 		tooLittle := func() bool { return w.counts["of pages"] < steps/10 || w.counts["asked"] < steps/50 }

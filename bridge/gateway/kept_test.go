@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// mayKeep has how many elements each field may have that keeps some of those who have gone, up to a bound.
+var mayKeep = map[string]int{
+	"calls.given.hashes": 1024, "calls.given.order": 1024, // what agents without a memory were given
+	"seen.Record.issued": 1024, "seen.Record.order": 1024, // revisions that an agent was given
+	"events.Log.entries":        256,
+	"catalog.numbering.numbers": 8 * 2, // the tabs of the model, of both ways
+	"tools.Names.given":         4, "tools.Names.owners": 8,
+	// what a subscription to many pages follows, until it needs room
+	"events.Changes.in": staying * events.MaxURIs, "events.Changes.items": staying * events.MaxURIs,
+	"events.Changes.latest": staying * events.MaxURIs, "events.Following.asked": staying * events.MaxURIs,
+	"follow.count.followers": staying * events.MaxURIs, "follow.Books.watches": staying * events.MaxURIs,
+}
+
+// staying is the number of the subscriptions that stay.
+const staying = 2
+
+// Pages and agents come, ask for anything that the model of the door knows, and go. One agent stays, which follows all.
+// In the end nothing is kept of those who have gone: each field has as many elements as in the beginning.
+func TestNothingIsKept(t *testing.T) {
+	seed := testkit.Seed(t, "KEPT_SEED")
+	synctest.Test(t, func(t *testing.T) {
+		w := newDoorModel(t, seed)
+		defer w.g.Close()
+		stays := &modelAgent{Agent: connect(t, w.g, AgentOptions{}), w: w}
+		for _, subject := range []string{`{}`, fmt.Sprintf(`{"origin":%q}`, app)} {
+			stays.ask("events/stream", `"name":"page.resource.updated","arguments":`+subject)
+		}
+		stays.ask("events/stream", `"name":"page.opened"`)
+		stays.ask("subscriptions/listen", fmt.Sprintf(`"notifications":{"resourceSubscriptions":[%q],"resourcesListChanged":true}`,
+			app+"/doc"))
+		take := func() {
+			synctest.Wait()
+			for _, a := range append(slices.Clone(w.agents), stays) {
+				for a.out.Size() > 0 {
+					if _, err := a.Read(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		var before map[string]int
+		for range 2 {
+			for range 1000 {
+				w.step()
+				for range 2 {
+					synctest.Wait()
+					w.pump()
+				}
+				take()
+			}
+			for len(w.pages) > 0 {
+				w.pages[0].leave(false)
+			}
+			for _, source := range []string{"s1", "s2"} {
+				for len(w.frees[source]) > 0 {
+					w.rename(source)
+				}
+			}
+			for _, a := range w.agents {
+				a.Close()
+			}
+			w.agents, w.ended = nil, nil
+			time.Sleep(24 * time.Hour) // nobody waits for anything any more
+			take()
+			stays.ask("resources/list", "") // which looks for what has run out
+			take()
+			now := testkit.Kept(w.g)
+			for _, name := range slices.Sorted(maps.Keys(now)) {
+				if most := max(mayKeep[name], before[name]); before != nil && now[name] > most {
+					t.Errorf("%s has %d elements, and had %d", name, now[name], before[name])
+				}
+			}
+			before = now
+		}
+	})
+}
