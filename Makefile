@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
-	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-remote test-rounds test-races test-fresh \
+	test-attacks test-gate test-models test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-remote test-rounds test-races test-fresh \
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages bench-stale trace site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
@@ -43,6 +43,7 @@ BROWSERS := chromium chromium-browser google-chrome{,-stable,-beta,-unstable} ch
 # The packages of each level. Packages whose tests drive a browser have a level of their own, and so have packages that
 # test files of the build. Packages that compile for js/wasm are tested there as well as natively.
 LEVELS         := native wasm js browser
+BESIDE          = $(filter-out $(lastword $(LEVELS)),$(LEVELS))
 # The tests of the browser level with a core in the page: .ci/run runs them with the core that Go compiles, too.
 IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
 	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
@@ -53,8 +54,11 @@ SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resourc
 # TestUncheckedPackagesStartNoGoroutine keeps goroutines out of these, too: 27 s of -race are 3 s without.
 UNCHECKED      := ./bridge/gateway/gate ./bridge/gateway/live/delta
 SEQUENTIAL     := /bridge(/(wire|coalesce|resource|gateway/gate|gateway/live/delta))?$$
-NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(SEQUENTIAL)')
-BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
+# A level ends with its last package, so those that take longest begin first: go test keeps the order.
+LONG           := ./e2e ./e2e/agents ./e2e/docs $(addprefix ./bridge/,node/process gateway desktop/serve pages/extension \
+	desktop/daemon node agents cmd/pagewire node/bus)
+NATIVE_PACKAGES  = $$(go list $(LONG) ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(SEQUENTIAL)')
+BROWSER_PACKAGES = $$(go list $(LONG) ./... | grep -E '$(DRIVES_BROWSER)')
 PAGE_PACKAGES   := $(SEQUENTIAL_PACKAGES) ./bridge/link
 WASM_PACKAGES   := $(PAGE_PACKAGES) ./wasm/...
 # The core's packages are tested once more with an int of 32 bits, which TinyGo has: natively, which needs amd64.
@@ -88,16 +92,15 @@ demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and te
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
 test: build $(VIEWS) ## Run every test; say how many ran at each level, and what had compiled the core
-	@# The first level waits half of its time, and runs parallel to the others: 11 minutes become 7. Packages that two
-	@# levels need are installed before.
+	@# Each level waits part of its time, so all run at once. The last takes longest and is shown as it goes; the others
+	@# are shown afterwards. Packages that two levels need are installed before.
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS) && cp dist/core $(RESULTS)/core
 	@level() { \
 		local began=$$SECONDS; $(MAKE) test-$$1 BUILT=1; \
 		echo $$? > $(RESULTS)/$$1.status; echo $$((SECONDS - began)) > $(RESULTS)/$$1.seconds; \
 	}; \
-	level $(firstword $(LEVELS)) > $(RESULTS)/beside 2>&1 & \
-	for level in $(wordlist 2,9,$(LEVELS)); do level $$level; done; \
-	wait; cat $(RESULTS)/beside; .ci/tally $(RESULTS) $(LEVELS)
+	for level in $(BESIDE); do level $$level > $(RESULTS)/$$level.out 2>&1 & done; \
+	level $(lastword $(LEVELS)); wait; cat /dev/null $(BESIDE:%=$(RESULTS)/%.out); .ci/tally $(RESULTS) $(LEVELS)
 
 ##@ While you work on it:
 build: $(NPM) ## Build dist/ and bin/pagewire (the core by TinyGo where it is, else by Go; CORE=go or CORE=tinygo says which)
@@ -134,17 +137,19 @@ fmt: $(NPM) ## Format all sources
 	@cd js && node_modules/.bin/biome format --write ..
 
 test-native: ## Native level: go vet, go test -race; needs neither npm nor a build. PKG=./bridge/... RUN=TestX narrow it
+	@# It checks more than go test would, for all levels, and once: go test checks again what -race compiles.
 	@go vet $(or $(PKG),./...)
-	$(call gotest,native,go test -json -race $(if $(RUN),-run '$(RUN)') $(or $(PKG),$(NATIVE_PACKAGES)))
-	$(if $(PKG),,$(call gotest,native-sequential,go test -json $(if $(RUN),-run '$(RUN)') $(SEQUENTIAL_PACKAGES) $(UNCHECKED)))
+	@# Tests of nodes and daemons wait, so more of them than processors run.
+	$(call gotest,native,go test -json -race -vet=off -p 4 -parallel 4 -timeout 20m $(if $(RUN),-run '$(RUN)') $(or $(PKG),$(NATIVE_PACKAGES)))
+	$(if $(PKG),,$(call gotest,native-sequential,go test -json -vet=off $(if $(RUN),-run '$(RUN)') $(SEQUENTIAL_PACKAGES) $(UNCHECKED)))
 
 test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm in Node. PKG= and RUN= narrow it
 	@GOOS=js GOARCH=wasm go vet $(or $(PKG),$(WASM_PACKAGES))
 	@# Arguments and environment share 8 KB under js/wasm: pass only a PATH that finds node.
-	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json $(if $(RUN),-run '$(RUN)') -exec="env -i \
+	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json -vet=off $(if $(RUN),-run '$(RUN)') -exec="env -i \
 		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" \
 		$(or $(PKG),$(WASM_PACKAGES)))
-	$(if $(PKG),,$(if $(INT32),$(call gotest,wasm-int32,env GOARCH=386 go test -json $(if $(RUN),-run '$(RUN)') \
+	$(if $(PKG),,$(if $(INT32),$(call gotest,wasm-int32,env GOARCH=386 go test -json -vet=off $(if $(RUN),-run '$(RUN)') \
 		$(SEQUENTIAL_PACKAGES))))
 
 test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the build itself. RUN='a name' narrows it to one
@@ -154,12 +159,12 @@ test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the buil
 	@files=$$(find js/test idl -name '*.test.mjs'); test -n "$$files" || { echo "no *.test.mjs in js/test or idl" >&2; exit 1; }; \
 		node --test $(if $(RUN),--test-name-pattern '$(RUN)') --test-reporter=spec --test-reporter-destination=stdout \
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
-	$(if $(RUN),,$(call gotest,js-build,go test -json -race ./js/build/...))
+	$(if $(RUN),,$(call gotest,js-build,go test -json -race -vet=off ./js/build/...))
 	@# These tests are about the files of the build; the native level runs their packages without the files.
 	$(if $(RUN),,$(call gotest,js-assets,go test -json -race -tags pagewire_assets -run '$(OF_ASSETS)' $(ASSETS_PACKAGES)))
 
 test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(PAGES) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
-	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
+	$(call gotest,browser,go test -json -vet=off -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
 
 test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a core in the page
@@ -220,9 +225,15 @@ test-attacks: $(BUILD) browser ## Each test that SECURITY.md names, and raw peer
 	@go vet -tags attacks ./e2e
 	@mkdir -p bin; go run ./e2e/attacks | tee bin/attacks.md
 
-test-gate: $(BUILD) ## The two generators: CASES (6000) of what pages give, with both official clients at a gateway and at a node, and STEPS (20000) of a model of the door. GATE_SEED=1 and DOOR_SEED=1 give those of a run
+test-gate: $(BUILD) ## The generators: CASES (6000) of what pages give, with both official clients at a gateway and at a node, STEPS (20000) of the models of door and stale calls, RUNS (200) of the catalog's. GATE_SEED=1, DOOR_SEED=1, STALE_SEED=1 and CATALOG_SEED=1 give those of a run
 	GATE_CASES=$(or $(CASES),6000) go test -count=1 -v -timeout 30m -run 'TestClients(TakeWhatIsGenerated|BesideTheWorstPages)' ./e2e
-	DOOR_STEPS=$(or $(STEPS),20000) go test -count=1 -v -timeout 30m -run TestDoorAgainstAModel ./bridge/gateway
+	DOOR_STEPS=$(or $(STEPS),20000) STALE_STEPS=$(or $(STEPS),20000) CATALOG_RUNS=$(or $(RUNS),200) \
+		go test -count=1 -v -timeout 30m \
+		-run 'Test(DoorAgainstAModel|RandomStaleCalls|CatalogIsWhatPagesOffer)' ./bridge/gateway
+
+test-models: ## The models of daemons and of nodes, as processes: DAEMON_STEPS (2000) and FLEET_STEPS (3000), DAEMON_SEED=1 gives those of a run
+	DAEMON_STEPS=$(or $(DAEMON_STEPS),2000) go test -count=1 -v -timeout 2h -run TestRandomProcesses ./bridge/desktop/serve
+	FLEET_STEPS=$(or $(FLEET_STEPS),3000) go test -count=1 -v -timeout 2h -run TestRandomOperations ./bridge/node/process
 
 # FuzzEngine spent its time on making inputs shorter, 60 s for each: 67 inputs in 40 s, and 6,543 with a bound.
 # On a busy machine Go 1.26 can end a target with this error, and without an input (golang/go#75804).

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -124,8 +125,12 @@ func TestTitlesThatTick(t *testing.T) {
 
 // After each step of the pages, in any order, the catalog is the same as a new one made of their offers.
 func TestCatalogIsWhatPagesOffer(t *testing.T) {
-	for seed := range uint64(200) {
-		random := rand.New(rand.NewPCG(1, seed))
+	runs, seed := 50, testkit.Seed(t, "CATALOG_SEED")
+	if given, err := strconv.Atoi(os.Getenv("CATALOG_RUNS")); err == nil {
+		runs = given
+	}
+	for run := range uint64(runs) {
+		random := rand.New(rand.NewPCG(seed, run))
 		g := New(Options{Grace: time.Hour})
 		var pages []*testPage
 		var did []string
@@ -162,7 +167,7 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 				g.announceTitles()
 			}
 			if wrong := g.wrongInCatalog(); wrong != "" {
-				t.Fatalf("seed %d: %s\n%s", seed, wrong, strings.Join(did, "\n"))
+				t.Fatalf("run %d: %s\n%s", run, wrong, strings.Join(did, "\n"))
 			}
 		}
 		g.Close()
@@ -173,7 +178,7 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 			}
 		}
 		if left != 0 {
-			t.Fatalf("seed %d: %d tabs and routes are left", seed, left)
+			t.Fatalf("run %d: %d tabs and routes are left", run, left)
 		}
 	}
 }

@@ -93,12 +93,14 @@ func TestListsSuitClients(t *testing.T) {
 	for _, tab := range []string{"a", "b"} {
 		p := openPage(t, g, PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "One; two", Transport: "test"},
 			map[string]string{app + "/doc": "x"})
+		tools := map[string]testkit.Tool{}
 		for n := range 150 {
-			p.page.SetTool(fmt.Sprint("a_tool_before_ours_", n), testkit.Tool{})
+			tools[fmt.Sprint("a_tool_before_ours_", n)] = testkit.Tool{}
 		}
 		for _, name := range []string{long + "a", long + "b", "короткое"} {
-			p.page.SetTool(name, testkit.Tool{Members: map[string]any{"description": "One; two;three."}})
+			tools[name] = testkit.Tool{Members: map[string]any{"description": "One; two;three."}}
 		}
+		p.page.SetTools(tools)
 	}
 	a := openAgent(t, g)
 	tabs := 2

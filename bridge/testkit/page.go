@@ -528,12 +528,17 @@ func (p *Page) matters(uri string) bool {
 }
 
 // SetTool adds a tool, or replaces it.
-func (p *Page) SetTool(name string, tool Tool) {
+func (p *Page) SetTool(name string, tool Tool) { p.SetTools(map[string]Tool{name: tool}) }
+
+// SetTools adds or replaces tools at once: the page tells all of its tools each time.
+func (p *Page) SetTools(tools map[string]Tool) {
 	p.mu.Lock()
-	if _, ok := p.tools[name]; !ok {
-		p.order = append(p.order, name)
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		if _, ok := p.tools[name]; !ok {
+			p.order = append(p.order, name)
+		}
+		p.tools[name] = tools[name]
 	}
-	p.tools[name] = tool
 	call := p.toolCall()
 	p.mu.Unlock()
 	p.say(call)

@@ -636,8 +636,9 @@ func readFile(path string) string {
 // seen the present state. No agent may be told of a page that is hidden from it. Each agent must hold the last text of each
 // watched page, and nothing may be left.
 func TestRandomProcesses(t *testing.T) {
-	steps, seed := 300, testkit.Seed(t, "DAEMON_SEED")
-	if given, err := strconv.Atoi(os.Getenv("DAEMON_STEPS")); err == nil { // 20,000 take 20 minutes on a busy machine
+	steps, seed := 150, testkit.Seed(t, "DAEMON_SEED")
+	// make test-models takes 2,000; 20,000 take 20 minutes on a busy machine.
+	if given, err := strconv.Atoi(os.Getenv("DAEMON_STEPS")); err == nil {
 		steps = given
 	}
 	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), home: testkit.Home(t), hub: testkit.Addr(t),

@@ -388,8 +388,8 @@ func TestMain(m *testing.M) {
 // longer.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
-	steps, interval := 1_000, 200*time.Millisecond
-	if given, err := strconv.Atoi(os.Getenv("FLEET_STEPS")); err == nil { // 20,000
+	steps, interval := 600, 200*time.Millisecond
+	if given, err := strconv.Atoi(os.Getenv("FLEET_STEPS")); err == nil { // make test-models takes 3,000
 		steps, interval = given, time.Second // as in production
 	}
 	w := openWorld(t)

@@ -39,6 +39,7 @@ func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
 // A change of a user's page wakes an assistant in a cloud, at any nodes, also when a node has died. The assistant reads
 // the change with its token. No other user's changes wake it.
 func TestAnAssistantIsWoken(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 0)
 	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:events"))
 	defer a.Close()
@@ -163,6 +164,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 
 // A token without the scope gets 403, in both eras. Without a store there are no webhooks.
 func TestScopeOfWebhooks(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 0)
 	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:act"))
 	defer a.Close()
