@@ -9,9 +9,9 @@
 // When the daemon dies, hangs or retires for a newer build, the pipe goes on with the next one. It
 // repeats the handshake, the log level, the subscriptions, and the requests without an answer. Tool
 // calls get an error instead, since they may have run (journal.go). A pipe ends a daemon that hangs
-// only after a probe on a new connection, and only the process that the kernel names (pipe.go). If
-// no daemon can run, the same code serves the agent within its own process, and looks for a daemon
-// again later.
+// only after a probe on a new connection, not while it waits for a processor, and only the process
+// that the kernel names (pipe.go). If no daemon can run, the same code serves the agent within its
+// own process, and looks for a daemon again later.
 //
 // The package never runs, opens or writes to anything that a hello names, and deletes only files
 // that it has made. It sends no secret: the kernel confirms that both ends of the socket are this

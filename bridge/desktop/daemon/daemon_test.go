@@ -615,6 +615,46 @@ func TestWhatCountsAsSilence(t *testing.T) {
 	}
 }
 
+// On a busy machine a daemon sends nothing because it waits for a processor. Only one that is silent without that hangs.
+func TestDaemonThatWaitsForAProcessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, its := memoryConns()
+		c.Daemon.PID = 1
+		var works atomic.Bool
+		c.waiting = func() func() time.Duration {
+			began := time.Now()
+			return func() time.Duration {
+				if works.Load() {
+					return 0
+				}
+				return time.Since(began)
+			}
+		}
+		var said strings.Builder
+		in, agent := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Pipe(t.Context(), PipeOptions{In: in, Out: io.Discard, Log: slog.New(slog.NewTextHandler(&said, nil)),
+				Dial:  func(context.Context, Hello) (*Conn, error) { return c, nil },
+				Probe: func(ctx context.Context, _ Hello) (*Conn, error) { <-ctx.Done(); return nil, ctx.Err() }})
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if said.Len() > 0 {
+			t.Errorf("of one that waits is said %s", &said)
+		}
+		works.Store(true)
+		time.Sleep(maxSilence + 2*probeTimeout)
+		synctest.Wait()
+		if !strings.Contains(said.String(), "the daemon is silent") { // its end is no socket, and is left alone
+			t.Errorf("of one that hangs is said %q", &said)
+		}
+		agent.Close()
+		its.Close()
+		testkit.OK(t, <-ended)
+	})
+}
+
 // A daemon is not ended because an agent does not read for longer than maxSilence.
 func TestAgentThatReadsNothing(t *testing.T) {
 	m := newMachine(t)

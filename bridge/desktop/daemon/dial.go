@@ -53,10 +53,12 @@ type Conn struct {
 	In     *bufio.Reader
 	Daemon Hello       // the daemon's, at a client; without PID if Alone serves
 	heard  atomic.Bool // data has come since this was last cleared
+	// waiting begins to measure how long this process, or the other one, waits for a processor
+	waiting func() (since func() time.Duration)
 }
 
 func newConn(c net.Conn) *Conn {
-	conn := &Conn{Conn: c}
+	conn := &Conn{Conn: c, waiting: func() func() time.Duration { return waiting(c) }}
 	conn.In = bufio.NewReaderSize(heardReader{conn}, 64<<10)
 	return conn
 }
@@ -235,7 +237,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 			return nil, context.Cause(ctx)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, endSilent(ctx, dir, mine, raw)
+			return nil, endSilent(ctx, dir, mine, c)
 		} else if errors.Is(err, errNotHello) {
 			return nil, fmt.Errorf("%w: %w", ErrOther, err)
 		}
@@ -258,28 +260,46 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 
 // endSilent ends a daemon that answers neither an agent nor a probe, and returns ErrNone. Only
 // other pipes would notice the silence, and there may be none.
-func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
+func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c *Conn) error {
 	if mine.As != AsAgent {
 		return ErrSilent
 	}
-	limited, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	probe, err := greetOnce(limited, dir, Hello{Version: mine.Version, As: AsProbe})
-	switch {
-	case err == nil:
-		probe.Close()
-		return ErrSilent
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case !errors.Is(err, context.DeadlineExceeded):
-		return err
+	for had := time.Duration(0); had < enough; {
+		var probe *Conn
+		var err error
+		had += c.atWork(func() {
+			limited, cancel := context.WithTimeout(ctx, probeTimeout)
+			defer cancel()
+			probe, err = greetOnce(limited, dir, Hello{Version: mine.Version, As: AsProbe})
+		})
+		switch {
+		case err == nil:
+			probe.Close()
+			return ErrSilent
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
 	}
-	if err := endPeer(c); err != nil {
+	if err := endPeer(c.Conn); err != nil {
 		return fmt.Errorf("%w, and is left alone: %w", ErrSilent, err)
 	}
 	c.SetReadDeadline(time.Now().Add(helloTimeout))
-	io.Copy(io.Discard, c) // until the daemon has ended
+	io.Copy(io.Discard, c.Conn) // until the daemon has ended
 	return ErrNone
+}
+
+// enough is how long a daemon and this process must have been able to work while probes failed. On
+// a busy machine a daemon that works waits for a processor for seconds.
+const enough = probeTimeout / 2
+
+// atWork returns how much of the time of a probe neither the daemon nor this process has waited for
+// a processor.
+func (c *Conn) atWork(probe func()) time.Duration {
+	began, waited := time.Now(), c.waiting()
+	probe()
+	return max(0, time.Since(began)-waited())
 }
 
 // environment lists the variables that a daemon inherits from the first agent: for the paths of

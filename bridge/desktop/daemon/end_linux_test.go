@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // endPeer ends only the process that the kernel names, but not a process that a debugger has.
@@ -43,6 +45,35 @@ func TestEndOfThePeer(t *testing.T) {
 	}
 	a.reads(t, "0")
 	m.checkDaemons(2)
+}
+
+// Of three processes on one processor, those that work wait for it in turn, and the one that sleeps does not.
+func TestWaitingForAProcessor(t *testing.T) {
+	var one unix.CPUSet
+	testkit.OK(t, unix.SchedGetaffinity(0, &one))
+	for cpu := 0; one.Count() > 1; cpu++ {
+		one.Clear(cpu)
+	}
+	var pids []int
+	for _, does := range []string{"while :; do :; done", "while :; do :; done", "exec sleep 600"} {
+		cmd := testcmd.Command("sh", "-c", does)
+		testkit.OK(t, cmd.Start(), unix.SchedSetaffinity(cmd.Process.Pid, &one))
+		defer cmd.Wait()
+		defer cmd.Process.Kill()
+		pids = append(pids, cmd.Process.Pid)
+	}
+	testkit.Eventually(t, "it sleeps", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pids[2]))
+		return err == nil && strings.Contains(string(stat), "(sleep) S")
+	})
+	sleeper := waitingOf(pids[2])
+	for _, pid := range pids[:2] {
+		since := waitingOf(pid)
+		testkit.Eventually(t, "it waits", func() bool { return since() > enough })
+	}
+	if waited := sleeper(); waited != 0 {
+		t.Errorf("a process that sleeps has waited for %v", waited)
+	}
 }
 
 // A daemon without descriptors cannot accept. It goes on for its agents, and accepts again when it can.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +16,19 @@ import (
 var errTraced = errors.New("a debugger has it")
 
 // endPeer ends the process that the kernel names as the other end of a Unix socket.
-func endPeer(c net.Conn) error {
+func endPeer(c net.Conn) error { return onSocket(c, endPeerOf) }
+
+// waiting begins to measure how long this process, or that at the other end of a Unix socket, waits
+// for a processor, as far as the system says it.
+func waiting(c net.Conn) (since func() time.Duration) {
+	peer := 0
+	_ = onSocket(c, func(fd int) (err error) { peer, err = peerPID(fd); return err })
+	theirs, ours := waitingOf(peer), waitingOf(os.Getpid())
+	return func() time.Duration { return theirs() + ours() }
+}
+
+// onSocket calls do with the descriptor of a Unix socket.
+func onSocket(c net.Conn, do func(fd int) error) error {
 	unixConn, ok := c.(*net.UnixConn)
 	if !ok {
 		return errors.New("it is no process")
@@ -24,9 +37,9 @@ func endPeer(c net.Conn) error {
 	if err != nil {
 		return err
 	}
-	var ended error
-	err = raw.Control(func(fd uintptr) { ended = endPeerOf(int(fd)) })
-	return errors.Join(err, ended)
+	var done error
+	err = raw.Control(func(fd uintptr) { done = do(int(fd)) })
+	return errors.Join(err, done)
 }
 
 // endPeerOf checks the connection after FindProcess: no other process gets the pid while the

@@ -413,6 +413,7 @@ const (
 type silence struct {
 	last time.Time
 	long time.Duration
+	had  time.Duration // see enough
 }
 
 // measure is called every measureEvery. heard breaks the silence. It reports whether the silence is
@@ -421,7 +422,7 @@ func (s *silence) measure(now time.Time, heard bool) bool {
 	s.long += min(now.Sub(s.last), 2*measureEvery)
 	s.last = now
 	if heard {
-		s.long = 0
+		s.long, s.had = 0, 0
 	}
 	return s.long >= maxSilence
 }
@@ -443,16 +444,17 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 		if !s.measure(time.Now(), c.heard.Swap(false) || p.writing.Load()) {
 			continue
 		}
-		s.long = 0
-		answers := p.probe(ctx)
+		var answers int
+		s.had += c.atWork(func() { answers = p.probe(ctx, c.Daemon.PID) })
 		if answers == c.Daemon.PID {
 			p.o.Log.Warn("the daemon works, and this connection to it does not: another is made")
 			c.Close()
 			return
 		}
-		if c.heard.Load() {
+		if c.heard.Load() || s.had < enough {
 			continue
 		}
+		s.long, s.had = 0, 0
 		if err := endPeer(c.Conn); err != nil {
 			p.o.Log.Warn("the daemon is silent, and is left alone", "reason", err)
 		} else {
@@ -465,16 +467,19 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 	}
 }
 
-// probe returns the pid of the daemon that answers on a new connection; 0 if none does.
-func (p *pipe) probe(ctx context.Context) (pid int) {
+// probe returns the pid of the daemon that answers on a new connection; 0 if none does. The daemon
+// with this pid has all of probeTimeout.
+func (p *pipe) probe(ctx context.Context, pid int) (answers int) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	hello := p.o.Hello
 	hello.As = AsProbe
-	c, err := p.o.Probe(ctx, hello)
-	if err != nil {
-		return 0
+	if c, err := p.o.Probe(ctx, hello); err == nil {
+		c.Close()
+		answers = c.Daemon.PID
 	}
-	c.Close()
-	return c.Daemon.PID
+	if answers != pid {
+		<-ctx.Done()
+	}
+	return answers
 }
