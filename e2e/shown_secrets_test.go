@@ -15,13 +15,18 @@ func TestShownSecrets(t *testing.T) {
 	}
 	// Other fields are read, and so is the name of a secret one.
 	for html, want := range map[string]string{
-		`<input type=password aria-label=Password value=x>`:                         "{Password: (secret)}\n",
-		`<label><input type=checkbox checked> Remember my password</label>`:         "[x] Remember my password\n",
-		`<input aria-label="Order number" value=4111111111111112>`:                  "{Order number: 4111111111111112}\n",
-		`<input aria-label="Spinning top" value=x><input aria-label=Inset value=y>`: "{Spinning top: x} {Inset: y}\n",
-		`<select aria-label="Security question"><option>Pet</select>`:               "{Security question: Pet}\n",
-		`<input aria-label="Card holder" value=Ada>`:                                "{Card holder: Ada}\n",
-		`<input aria-label="Postcode" value=3000>`:                                  "{Postcode: 3000}\n",
+		`<input type=password aria-label=Password value=x>`:                                                         "{Password: (secret)}\n",
+		`<label><input type=checkbox checked> Remember my password</label>`:                                         "[x] Remember my password\n",
+		`<input aria-label="Order number" value=4111111111111112>`:                                                  "{Order number: 4111111111111112}\n",
+		`<input aria-label="Spinning top" value=x><input aria-label=Inset value=y>`:                                 "{Spinning top: x} {Inset: y}\n",
+		`<select aria-label="Security question"><option>Pet</select>`:                                               "{Security question: Pet}\n",
+		`<input aria-label="Card holder" value=Ada>`:                                                                "{Card holder: Ada}\n",
+		`<input aria-label="Postcode" value=3000>`:                                                                  "{Postcode: 3000}\n",
+		`<input aria-label="Boarding pass" value=x><input name=author value=y>`:                                     "{Boarding pass: x} {author: y}\n",
+		`<input aria-label=A value="DE89 3704 0044 0532 0130 00"><input aria-label=B value=gb29nwbk60161331926819>`: "{A: (secret)} {B: (secret)}\n",
+		`<input aria-label=Serial value=DE89370400440532013001>`:                                                    "{Serial: DE89370400440532013001}\n",
+		`<div contenteditable aria-label=Notes>x</div>`:                                                             "--- textbox: Notes\nx\n---\n",
+		`<input style="color:transparent" aria-label=Note value=four>`:                                              "{Note: }\n(hidden text of 4 characters is left out)\n",
 	} {
 		if got := b.lines(html); got != want {
 			t.Errorf("%s: got %q, want %q", html, got, want)

@@ -2,7 +2,7 @@
  * What agents get of a value of the app: a copy that JSON can say, without what looks like a
  * secret, and bounded. The app's value may be anything: cyclic, of 10 MB, with getters that throw.
  */
-import { isCard, isSecretName } from "../share/secrets.ts";
+import { isAccount, isSecretName } from "../share/secrets.ts";
 
 export const redaction = "[redacted]";
 /** Characters of one resource, about, and levels of objects in it. */
@@ -37,7 +37,8 @@ const named = new RegExp(
     "(\\b(?:authorization|cookie|x-[\\w-]{0,40}(?:key|token|auth))\\s*:\\s*)[^\\r\\n]+",
   "gi",
 );
-const cards = /\b\d(?:[ -]?\d){13,18}\b/g; // 13 digits are a time in milliseconds
+/** Numbers of cards and accounts. 13 digits are a time in milliseconds. */
+const numbers = /\b(?:\d(?:[ -]?\d){13,18}|[A-Z]{2}\d\d(?:[A-Z\d]{11,30}|(?: [A-Z\d]{4}){2,7}(?: [A-Z\d]{1,3})?))\b/g;
 /** Names of members that fields of a form have not. */
 const names = new RegExp(
   "(^|[^a-z])(jwt|bearer|authori[sz]ation|cookies?|[cx]srf|s(ession)?[ _-]?id|session[ _-]?key|" +
@@ -50,7 +51,7 @@ const isSecretMember = (name: string): boolean =>
 /** A text without what looks like a secret in it. */
 export const redacted = (text: string): string =>
   text
-    .replace(cards, (digits) => (isCard(digits) ? redaction : digits))
+    .replace(numbers, (number) => (isAccount(number) ? redaction : number))
     .replace(named, `$1$2$3$4${redaction}`)
     .replace(secrets, redaction);
 

@@ -16,9 +16,10 @@ export const attribute = (element: Element, name: string) => Element.prototype.g
 export const isPrivate = (element: Element): boolean =>
   Element.prototype.closest.call(element, `[${privately}]`) !== null;
 
-/** Whether an element shows dots instead of its text. */
+/** Whether an element shows dots instead of its text, by a style or by a font of dots. */
 export const hasDots = (element: Element, style = getComputedStyle(element)): boolean =>
-  !/^(none)?$/.test(style.getPropertyValue("-webkit-text-security"));
+  !/^(none)?$/.test(style.getPropertyValue("-webkit-text-security")) ||
+  /text-security|dotsfont/i.test(style.fontFamily);
 
 /**
  * Fields that have been passwords, and their names in their form, or in their tree if they had
@@ -65,16 +66,21 @@ const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
  * snake_case are words.
  */
 const words = new RegExp(
-  "pass ?(word|phrase|code|wd)|\\b(pwd?|pin|cv[cv]2?|csc|otp|totp|[2m]fa|iban|ssn|tokens?|secrets?|credentials?|mnemonic)\\b|" +
+  "pass ?(word|phrase|code|wd)|\\b(pwd?|pin|cv[cv]2?|csc|otp|totp|otc|m?tan|[2m]fa|iban|ssn|tokens?|secrets?|credentials?|mnemonic)\\b|" +
     "passwor|kennwort|contrase|mot de passe|senha|wachtwoord|парол|密码|密碼|パスワード|비밀번호|" +
+    "has[łl]o|heslo|lösenord|adgangskode|passord|salasana|jelszó|şifre|mật khẩu|kata sandi|كلمة (ال)?(مرور|سر)|סיסמ|รหัสผ่าน|पासवर्ड|" +
     "(card|\\bcc) ?(number|num|no|nr)\\b|kartennummer|one ?time|two factor|social security|sort code|routing number|" +
-    "(security|verification|authentication|auth|access|recovery|backup|confirmation|sms|login) (code|answer|phrase)|" +
+    "(security|verification|auth(entication|enticator)?|access|recovery|backup|confirmation|sms|login|digit) ?(code|answer|phrase)|" +
+    "(bestätigungs|sicherheits)code|c[oó]d(e|igo) d[e'] ?(la )?(v[eé]rif|s[eé][cg]ur|confirm)|" +
     "seed phrase|(api|access|private|encryption|licen[cs]e) ?key",
   "i",
 );
 
 /** Whether something by this name is a secret, as a field or as a member of an object. */
 export const isSecretName = (...names: string[]): boolean => words.test(asWords(names));
+
+/** The same, where it is all of a field's name. In a longer one it may be a boarding pass, or an author. */
+const alone = /^(((user|login|edit|db|smtp|new|old|confirm) )?pass ?\d?|auth|authori[sz]ation|bearer|jwt|csrf)$/i;
 
 /**
  * Fields into which a person types what the words are about; a checkbox "Remember my password" is
@@ -92,7 +98,7 @@ export const isSecret = (field: Field): boolean =>
   (typed.test(field.type) && wasPassword(field)) ||
   isPrivate(field) ||
   hasDots(field) ||
-  (typed.test(field.type) && (isSecretName(...namesOf(field)) || isCodeBox(field) || isCard(field.value)));
+  (typed.test(field.type) && (isSecretName(...namesOf(field)) || isCodeBox(field) || isAccount(field.value)));
 
 /** All that names a field. */
 function namesOf(field: Field): string[] {
@@ -104,12 +110,15 @@ function namesOf(field: Field): string[] {
 
 /**
  * Whether a field is for a one-time code: a box for one character, or digits that are called a code
- * and nothing else. Those of a country or a post office have another word.
+ * and nothing else. Those of a country or a post office have another word. Or a secret's name is all of its name.
  */
 const isCodeBox = (field: Field): boolean =>
   attribute(field, "maxlength") === "1" ||
-  (/^numeric$/i.test(attribute(field, "inputmode") ?? "") &&
-    namesOf(field).some((name) => /^code$/i.test(asWords([name]).trim())));
+  isCalled(field, alone) ||
+  (/^(numeric|number|tel)$/i.test(attribute(field, "inputmode") || field.type) && isCalled(field, /^code$/i));
+
+const isCalled = (field: Field, name: RegExp): boolean =>
+  namesOf(field).some((one) => name.test(asWords([one]).trim()));
 
 const asWords = (names: string[]): string =>
   names
@@ -128,8 +137,8 @@ export function labelsOf(element: Element): Element[] {
 }
 
 /** Whether a value is a card's number, by its length and Luhn's check. */
-export function isCard(value: string): boolean {
-  const digits = value.replace(/[ -]/g, "");
+function isCard(value: string): boolean {
+  const digits = value.replace(/[\s.-]/g, "");
   if (!/^\d{13,19}$/.test(digits)) return false;
   const sum = [...digits].reverse().reduce((sum, digit, i) => {
     const n = +digit * (1 + (i % 2));
@@ -137,6 +146,14 @@ export function isCard(value: string): boolean {
   }, 0);
   return sum % 10 === 0;
 }
+
+/** Whether a value is an IBAN, by its form and the check of ISO 7064. */
+function isIban(value: string): boolean {
+  const [, head, rest] = /^([A-Z]{2}\d\d)([A-Z\d]{11,30})$/i.exec(value.replace(/[\s.-]/g, "")) ?? [];
+  return !!head && [...(rest! + head)].reduce((sum, one) => Number(`${sum}${parseInt(one, 36)}`) % 97, 0) === 1;
+}
+/** Whether a value is the number of a card or of an account. */
+export const isAccount = (value: string): boolean => isCard(value) || isIban(value);
 
 /** An address without the values of its parameters that are secret by their names. */
 export const withoutSecrets = (address: string): string =>

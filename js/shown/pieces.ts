@@ -1,12 +1,12 @@
 /** The pieces of elements that are no texts: fields, images, tables' rows, links. */
 import { type Field, hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
-import { all, attribute, boxOf, isVisible, styleOf, textContent } from "./dom.ts";
+import { all, attribute, isVisible, styleOf, textContent } from "./dom.ts";
 import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
 import { isDisabled, isTrue, nameOf, states, targetOf, unseenName } from "./roles.ts";
-import { isClearFill, isSeen } from "./sight.ts";
+import { isClearFill, isDrawn, isSeen } from "./sight.ts";
 import { clean, codeLine, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
 
-const most = { value: 500, lines: 10_000, image: 240 };
+const most = { value: 500, lines: 10_000, image: 240, name: 80 };
 
 /** Sets a piece apart from its neighbours in the line, if it is in one. */
 export const apart = (text: string, isInline: boolean): Piece => (isInline ? ` ${text} ` : alone(text));
@@ -25,15 +25,19 @@ export function isKept(field: Field): boolean {
   return isSecret(field);
 }
 
-export function fieldPiece(element: Element, tag: string): Piece {
+/** `isRead`: a person can read what is in the field. Names need not be visible, so they are short. */
+export function fieldPiece(element: Element, tag: string, isRead = true): Piece {
   const field = element as HTMLInputElement;
   const { type } = field;
   if (type === "hidden") return;
   const name = nameOf(field, tag);
-  if (isButton(field)) return apart(token("[", (squash(field.value) || name || type) + states(field, tag), "]"), true);
+  if (isButton(field)) {
+    const sign = cut(squash(field.value), isRead ? most.value : most.name);
+    return apart(token("[", (sign || name || type) + states(field, tag), "]"), true);
+  }
   if (isTick(field)) return isLabelled(field) ? undefined : tick(field.checked, name, true);
   if (isKept(field)) return apart(token("{", `${name || type}: (secret)`, "}"), true);
-  const [first, ...more] = fieldText(field, tag).split("\n");
+  const [first, ...more] = (isRead ? fieldText(field, tag) : "").split("\n");
   const called = name || squash(attribute(field, "name")) || (tag === "input" ? type : tag);
   if (more.length) return block([`{${called}:`, ...[first!, ...more].map(line), "}"]);
   const state = isDisabled(field) ? " (disabled)" : "";
@@ -94,11 +98,11 @@ export function imagePiece(image: Element, tag: string): Piece {
   if (isTrue(image, "aria-hidden") && tag !== "svg") return;
   const isShown = (e: Element) =>
     isVisible(e, { opacityProperty: true, visibilityProperty: true }) &&
-    !isClearFill(styleOf(e).fill) &&
+    !isClearFill(styleOf(e)) &&
     !hasDots(e) &&
     !isPrivate(e);
-  const isDrawn = (e: Element) => boxOf(e).width > 1 && isShown(e) && Array.from(all(e, "*")).every(isShown);
-  const drawn = Array.from(all(image, "text, foreignObject")).filter(isDrawn);
+  const isRead = (e: Element) => isDrawn(e, image) && isShown(e) && Array.from(all(e, "*")).every(isShown);
+  const drawn = Array.from(all(image, "text, foreignObject")).filter(isRead);
   const text = tag === "svg" ? cut(squash(drawn.map(textContent).join(" ")), most.image) : "";
   const title = tag === "svg" ? Array.from(all(image, ":scope > title"), textContent)[0] : "";
   const name = nameOf(image, tag) || cut(squash(title ?? ""), 80);

@@ -3,7 +3,7 @@
  * something in the element changes, or something around it that may show or hide it. It can pause
  * at any element.
  */
-import { hasDots, privately, withoutSecrets } from "../share/secrets.ts";
+import { type Field, hasDots, isAccount, isSecretName, privately, withoutSecrets } from "../share/secrets.ts";
 import * as dom from "./dom.ts";
 import { attribute, has, tagOf } from "./dom.ts";
 import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
@@ -63,6 +63,10 @@ const stateOf = (field: Element): unknown => {
   const { value, checked, selectedOptions } = field as HTMLInputElement & HTMLSelectElement;
   return `${value} ${checked} ${selectedOptions?.length}`;
 };
+
+/** Whether what a person types into an element that is no field is a secret: by its names, or as a number. */
+const isSecretText = (box: Element, name: string): boolean =>
+  isSecretName(name, attribute(box, "id")) || isAccount(dom.textContent(box)!.slice(0, 50));
 
 const keepsSpace = ({ whiteSpaceCollapse, whiteSpace }: CSSStyleDeclaration) =>
   !/^(collapse|normal|nowrap)/.test(whiteSpaceCollapse || whiteSpace);
@@ -287,15 +291,22 @@ export class Reader {
       return dom.widthOf(element) < 20 ? undefined : make.mediaPiece(element, tag);
     if (make.isField.test(tag)) {
       this.#fields.set(element, stateOf(element));
-      return make.fieldPiece(element, tag);
+      const field = element as Field;
+      const isRead = make.isTick(field) || isLegible(element, element, style, inner);
+      if (!isRead && !make.isKept(field)) this.#sum.hidden += make.fieldText(element, tag).length;
+      return make.fieldPiece(element, tag, isRead);
     }
     if (role === "img" || tag === "svg") return make.imagePiece(element, tag);
     if (isMeter.test(role) || isMeter.test(tag)) {
       const value = (element as HTMLProgressElement).value ?? "…";
       const now = attribute(element, "aria-valuetext") || attribute(element, "aria-valuenow");
-      return make.apart(squash(`${nameOf(element, tag) || role}: ${now || value}`), isInline);
+      return make.apart(squash(`${nameOf(element, tag) || role}: ${cut(squash(`${now || value}`), 80)}`), isInline);
     }
     if (role === "row" && !isInline && tag !== "pre") return yield* this.#row(element, inner);
+    const parent = dom.parentElement(element);
+    const isBox = dom.isEditable(element) && !(parent && dom.isEditable(parent));
+    if (isBox && isSecretText(element, nameOf(element, tag)))
+      return make.apart(token("{", `${nameOf(element, tag)}: (secret)`, "}"), isInline);
     const piece = yield* this.#children(shown);
     if (tag === "pre") return piece;
     if (tag === "dl") return pairs(piece);
@@ -329,9 +340,7 @@ export class Reader {
       if (name && piece && linesOf(piece, 1)[0]?.replace(/^#+ /, "") !== name)
         return make.landmarkPiece(role || tag, name, piece);
     }
-    const parent = dom.parentElement(element);
-    if (dom.isEditable(element) && !(parent && dom.isEditable(parent)))
-      return make.landmarkPiece("textbox", nameOf(element, tag), piece);
+    if (isBox) return make.landmarkPiece("textbox", nameOf(element, tag), piece);
     if (tag === "dt" && outer.isPairs && piece) return { parts: [alone(piece)!], isTerm: true };
     if (!isInline) return alone(piece, inner.isRaw);
     if (typeof piece !== "string" || inner.isRaw) return piece;
@@ -443,7 +452,8 @@ export class Reader {
   }
 
   *#frame(frame: Element, inner: Around): Walk<Piece> {
-    if (dom.widthOf(frame) < 20 || dom.heightOf(frame) < 20) return;
+    const { width, height } = dom.boxOf(frame);
+    if (width < 20 || height < 20 || width < dom.widthOf(frame) / 4) return;
     const document = dom.documentIn(frame);
     const root = document && dom.rootOf(document);
     if (!root || inner.frames > most.frames) return make.frameLine(frame);

@@ -3,7 +3,8 @@
  * back, so what the page only pretends to show is left out: moved away, clipped, faint, tiny, or of
  * the colour of its ground.
  *
- * Not known: text that is covered by something else, and fonts without shapes.
+ * Not known: text that is covered by something else or cut off below it, fonts without shapes, filters, blend modes,
+ * backs of what is turned, and styles of a first line.
  */
 import * as dom from "./dom.ts";
 import { boxOf, styleOf } from "./dom.ts";
@@ -44,13 +45,24 @@ function colourOf(css: string): Colour {
 }
 
 /** Whether a drawing's text has no colour, or none that a person sees. */
-export const isClearFill = (css: string): boolean => css === "none" || colourOf(css)[3] < 0.1;
+export const isClearFill = ({ fill, fillOpacity }: CSSStyleDeclaration): boolean =>
+  fill === "none" || colourOf(fill)[3] * +fillOpacity < 0.1;
+
+/** Whether two colours look the same, the first one of an opacity. */
+const isLike = (colour: Colour, ground: Colour, alpha = 1): boolean =>
+  [0, 1, 2].every((i) => Math.abs(colour[i]! - ground[i]!) * alpha < 12);
 
 /** The colour that one above another makes. */
 const above = (top: Colour, ground: Colour): Colour => {
   const mix = (i: 0 | 1 | 2) => ground[i] + (top[i] - ground[i]) * top[3];
   return [mix(0), mix(1), mix(2), 1];
 };
+
+/** Whether a picture on a ground is of other colours than this one. What is in an address is not known. */
+function isUnlike(image: string, ground: Colour, colour: Colour): boolean {
+  const tints = !image.includes("url(") && image.match(/[a-z]+\([^()]*\)/g);
+  return image !== "none" && (!tints || tints.some((one) => !isLike(above(colourOf(one), ground), colour)));
+}
 
 /**
  * The ground of an element's text, on that of its parent. Below a page is white, or dark if it has
@@ -71,11 +83,15 @@ const least = 1;
  * Whether an element cuts off all within it, but for what is placed elsewhere. The window scrolls a
  * page's root.
  */
-export const isFlat = (element: Element, tag: string, style: CSSStyleDeclaration, display: string): boolean =>
-  display !== "inline" &&
-  style.overflowY !== "visible" &&
-  (dom.heightOf(element) < smallest || dom.widthOf(element) <= least) &&
-  !/^(html|body)$/.test(tag);
+export function isFlat(element: Element, tag: string, style: CSSStyleDeclaration, display: string): boolean {
+  const cuts = (overflow: string) => overflow !== "visible" || /paint|strict|content/.test(style.contain);
+  return (
+    display !== "inline" &&
+    ((cuts(style.overflowY) && dom.heightOf(element) < smallest) ||
+      (cuts(style.overflowX) && dom.widthOf(element) <= least)) &&
+    !/^(html|body)$/.test(tag)
+  );
+}
 
 /** Whether an element is out of the flow. */
 export const isPlaced = ({ position }: CSSStyleDeclaration): boolean => /^(absolute|fixed)$/.test(position);
@@ -83,7 +99,7 @@ export const isPlaced = ({ position }: CSSStyleDeclaration): boolean => /^(absol
 type Hiding = { element: Element; style: CSSStyleDeclaration; inner: { isClipped: boolean } };
 /** Whether all within the element is hidden, though it is rendered. */
 export function hides({ element, style, inner }: Hiding): boolean {
-  if (style.clipPath !== "none" && (isNothing.test(style.clipPath) || isCutOff(style.clipPath))) return true;
+  if (style.clipPath !== "none" && (isNothing.test(style.clipPath) || isCutOff(style.clipPath, element))) return true;
   if (style.filter !== "none" && /opacity\(0(\.0\d*)?\)|blur\(\d\d/.test(style.filter)) return true;
   if (style.maskImage !== "none" && isClear(style.maskImage)) return true;
   if (inner.isClipped && style.position !== "static") return true;
@@ -97,14 +113,15 @@ export function hides({ element, style, inner }: Hiding): boolean {
   if (style.position === "absolute") return right + view.scrollX < 0 || bottom + view.scrollY < 0;
   return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
 }
-const isNothing = /(circle|ellipse)\(0|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
+const isNothing = /(circle|ellipse)\(([0-3](\.\d*)?px|0%)|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
 /** Whether an inset leaves no height or no width. */
-function isCutOff(path: string): boolean {
-  const [top = 0, right = top, bottom = top, left = right] = (/^inset\(([\d.% px-]+)/.exec(path)?.[1] ?? "")
-    .trim()
-    .split(" ")
-    .map((side) => (side.endsWith("%") ? parseFloat(side) : 0));
-  return top + bottom >= 100 || right + left >= 100;
+function isCutOff(path: string, element: Element): boolean {
+  const sides = /^inset\(([\d.% px-]+)/.exec(path)?.[1];
+  if (!sides) return false;
+  const { width, height } = boxOf(element);
+  const [top, right = top, bottom = top, left = right] = sides.trim().split(" ");
+  const of = (side: string, whole: number) => parseFloat(side) * (side.endsWith("%") ? whole / 100 : 1);
+  return of(top!, height) + of(bottom!, height) >= height || of(right!, width) + of(left!, width) >= width;
 }
 /** Whether a mask lets nothing through: it is a gradient without an opaque colour. */
 const isClear = (mask: string): boolean =>
@@ -116,7 +133,8 @@ const isClear = (mask: string): boolean =>
  * by 9,999 px.
  */
 function isThere(text: Node, element: Element, style: CSSStyleDeclaration): boolean {
-  range.selectNodeContents(text);
+  if (text === element) range.selectNode(text);
+  else range.selectNodeContents(text);
   const { right, bottom, width, height } = range.getBoundingClientRect();
   const view = dom.viewOf(element);
   const isNear = right + view.scrollX > -4000 && bottom + view.scrollY > -4000;
@@ -125,24 +143,23 @@ function isThere(text: Node, element: Element, style: CSSStyleDeclaration): bool
   return isNear && width > 0 && height >= smallest && !isIndented && isSeen;
 }
 
-/** Whether a person can read a text that stands in an element itself. */
+/** Whether a person can read a text that stands in an element itself, or what is in a field. */
 export function isLegible(text: Node, element: Element, style: CSSStyleDeclaration, around: Surroundings): boolean {
   const { ground, opacity } = around;
   if (parseFloat(style.fontSize) < smallest) return false;
   const colour = colourOf(style.webkitTextFillColor);
   const alpha = colour[3] * opacity;
-  if (alpha < 0.1) return opacity >= 0.1 && isPainted(element);
-  const isFaint = [0, 1, 2].every((i) => Math.abs(colour[i]! - ground[i]!) * alpha < 12);
-  return (!isFaint || hasPicture(element)) && isThere(text, element, style);
+  if (alpha < 0.1) return opacity >= 0.1 && isPainted(element, ground);
+  return (!isLike(colour, ground, alpha) || hasPicture(element, ground, colour)) && isThere(text, element, style);
 }
 /**
  * Whether a picture shows through an element's text: its own, or that of an element that the text
  * flows in.
  */
-function isPainted(element: Element): boolean {
+function isPainted(element: Element, ground: Colour): boolean {
   for (let e: Element | null = element; e && dom.tagOf(e) !== "body"; e = dom.parentElement(e)) {
     const style = styleOf(e);
-    if (style.webkitBackgroundClip === "text" && style.backgroundImage !== "none") return true;
+    if (style.webkitBackgroundClip === "text" && isUnlike(style.backgroundImage, ground, ground)) return true;
     if (isPlaced(style)) return false;
   }
   return false;
@@ -158,26 +175,36 @@ const smallest = 4;
  * Whether a text of the colour of its ground may stand on a picture: around it, or beside it and
  * behind it.
  */
-function hasPicture(element: Element): boolean {
+function hasPicture(element: Element, ground: Colour, colour: Colour): boolean {
   const { left, right, top, bottom } = boxOf(element);
   const isBehind = (other: Element): boolean => {
     const box = boxOf(other);
     const [x, y] = [(left + right) / 2, (top + bottom) / 2];
     const isAround = box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
-    return other !== element && isAround && isPicture(other);
+    return other !== element && isAround && isPicture(other, ground, colour);
   };
   for (let e: Element | null = element, up = 0; e; e = dom.parentElement(e)) {
-    if (styleOf(e).backgroundImage !== "none") return true;
+    if (isUnlike(styleOf(e).backgroundImage, ground, colour)) return true;
     if (up++ < 8 && Array.from(dom.elementsIn(e)).slice(0, 20).some(isBehind)) return true;
   }
   return false;
 }
 const pictures = ["img", "video", "canvas", "svg", "picture", "iframe"];
-function isPicture(element: Element): boolean {
+function isPicture(element: Element, ground: Colour, colour: Colour): boolean {
   if (pictures.includes(dom.tagOf(element))) return true;
   const { position, backgroundImage, backgroundColor } = styleOf(element);
-  const isGround = backgroundImage !== "none" || colourOf(backgroundColor)[3] > 0.3;
+  const own = colourOf(backgroundColor);
+  const isGround = isUnlike(backgroundImage, ground, colour) || (own[3] > 0.3 && !isLike(above(own, ground), colour));
   return position !== "static" && (isGround || dom.all(element, pictures.join()).length > 0);
+}
+
+/** Whether a text of a drawing is large enough to be read, and not far away from the drawing. */
+export function isDrawn(text: Element, drawing: Element): boolean {
+  const { left, top, width, height } = boxOf(text);
+  const frame = boxOf(drawing);
+  const isNear = Math.abs(left - frame.left) < 4000 && Math.abs(top - frame.top) < 4000;
+  const isOpen = frame.width > least || styleOf(drawing).overflowX === "visible";
+  return isNear && isOpen && width > least && height >= smallest;
 }
 
 /** Whether a label or a field is where a person sees it. */
