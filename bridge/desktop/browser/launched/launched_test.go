@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,6 +133,22 @@ func TestABrowserThatCannotBeStarted(t *testing.T) {
 			t.Errorf("%s leaves %v", program, left)
 		}
 	}
+}
+
+// All agents may read why a browser could not be launched, and the addresses are those of one agent.
+func TestAnErrorNamesNoAddress(t *testing.T) {
+	h := newHome(t)
+	program := filepath.Join(t.TempDir(), "browser")
+	testkit.OK(t, os.WriteFile(program, []byte(`#!/bin/bash
+		read -r -d "" -u 3; read -r -d "" -u 3 command # it answers the first command, and ends
+		id=${command#*:}; printf '{"id":%s,"result":{}}\0' "${id%%,*}" >&4
+	`), 0o700))
+	t.Setenv("PAGEWIRE_BROWSER", program)
+	_, err := Start(t.Context(), Options{Open: []string{"https://shop.example", "https://ada.example/secret"}})
+	if err == nil || !strings.Contains(err.Error(), "open address 2") || strings.Contains(err.Error(), "ada.example") {
+		t.Errorf("the browser is not started: %v", err)
+	}
+	h.nothingLeft()
 }
 
 // A Conn that is closed leaves half a command, half a message, commands without an answer, and

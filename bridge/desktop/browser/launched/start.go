@@ -200,7 +200,7 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 			continue // it is on the command line, where a headless browser takes only one
 		}
 		if err := conn.call(openTab, opened(url)); err != nil {
-			return fmt.Errorf("open %s: %w", url, err)
+			return fmt.Errorf("open address %d: %w", i+1, err)
 		}
 	}
 	if o.DebugPort == "" {
