@@ -40,7 +40,8 @@ const (
 	launchedBrowser = "the launched browser"
 	// launchSubject is the subject of the notice about the launched browser.
 	launchSubject = "launch"
-	// After more than maxCrashes within crashTime no browser is launched again.
+	// After more than maxCrashes in a row no browser is launched again. One that was usable for
+	// crashTime breaks the row.
 	maxCrashes, crashTime = 3, time.Minute
 )
 
@@ -124,9 +125,9 @@ func (l *launcher) endUnwanted() {
 
 // run launches a browser and attaches the gateway to it, until ctx ends or the browser is closed.
 func (l *launcher) run(ctx context.Context, seen func()) {
-	var crashes []time.Time
+	var row crashes
 	for {
-		o := l.options(ctx, len(crashes) > 0)
+		o := l.options(ctx, row > 0)
 		b, err := launched.Start(ctx, o)
 		if err != nil {
 			why := fmt.Sprintf("%.300s.", err)
@@ -138,20 +139,33 @@ func (l *launcher) run(ctx context.Context, seen func()) {
 			return
 		}
 		l.log.Info("a browser has been launched", "url", b.URL)
+		usable := time.Now()
 		l.attach(ctx, b, seen)
+		lived := time.Since(usable)
 		b.Close()
 		if !b.Crashed() || ctx.Err() != nil {
 			l.say(ctx, closedNotice)
 			return
 		}
-		old := func(t time.Time) bool { return time.Since(t) > crashTime }
-		if crashes = slices.DeleteFunc(append(crashes, time.Now()),
-			old); len(crashes) > maxCrashes {
+		if row.tooMany(lived) {
 			l.say(ctx, crashesNotice)
 			return
 		}
 		seen = l.g.Look()
 	}
+}
+
+// crashes counts a row of them. It does not count how long the starts took, which take seconds on a
+// busy machine.
+type crashes int
+
+// tooMany counts one more, of a browser that was usable for a time.
+func (row *crashes) tooMany(lived time.Duration) bool {
+	if lived > crashTime {
+		*row = 0
+	}
+	*row++
+	return *row > maxCrashes
 }
 
 // attach attaches the gateway to a browser, until ctx or the browser ends.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -217,6 +218,21 @@ func TestLaunchedBrowserCrashes(t *testing.T) {
 	testkit.OK(t, syscall.Kill(pid, syscall.SIGKILL))
 	d.isSaid(crashesNotice)
 	testkit.Eventually(t, "nothing is left", func() bool { return len(d.left()) == 0 })
+}
+
+// However long each start takes on a busy machine, a browser that dies again and again is given up. One that dies at
+// times is not.
+func TestCrashesInARow(t *testing.T) {
+	for want, lived := range [][]time.Duration{maxCrashes: {0, time.Second, crashTime, 0}, 8: {0, 0, 0, crashTime + 1, 0, 0, crashTime + 1, 0}} {
+		var row crashes
+		got := 0
+		for got < len(lived) && !row.tooMany(lived[got]) {
+			got++
+		}
+		if lived != nil && got != want {
+			t.Errorf("with lives of %v it is given up at %d, want %d", lived, got, want)
+		}
+	}
 }
 
 // A browser that a person closes stays closed, at the next daemon too, until another agent asks for
