@@ -5,6 +5,10 @@ export interface PagewirePluginOptions {
 
 /**
  * For Vite 5 or newer. In development it puts `pagewire/dev` into the page, and agents see the app's stores. A build
- * contains nothing of it.
+ * contains nothing of it, and tests of Vitest run without it.
  */
-export default function pagewire(options?: PagewirePluginOptions): { name: string; apply: "serve"; enforce: "pre" };
+export default function pagewire(options?: PagewirePluginOptions): {
+  name: string;
+  apply: (config: object, env: { command: string }) => boolean;
+  enforce: "pre";
+};

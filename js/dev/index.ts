@@ -63,6 +63,4 @@ const key = Symbol.for("pagewire.dev");
 const page = globalThis as { [key: symbol]: ReturnType<typeof start> | undefined };
 const isProduction = variable(() => process.env.NODE_ENV) === "production";
 /** The copy that came first. */
-export const { share, stores, pinia, queries } = (page[key] ??= isProduction
-  ? { ...inert(), stores: (maker) => maker, pinia: (maker) => maker, queries: (Client) => Client }
-  : start());
+export const { share, stores, pinia, queries } = (page[key] ??= isProduction ? inert() : start());

@@ -56,7 +56,8 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
   let check = (_gone: boolean, _dropped = false): void => {};
   return {
     name: "pagewire",
-    apply: "serve",
+    // Vitest serves as well, for tests, whose stores are nobody's.
+    apply: (_: unknown, { command }: { command: string }) => command === "serve" && !process.env.VITEST,
     enforce: "pre",
     // Listed from the start: Vite would reload the page when it discovers them.
     config: () => ({ optimizeDeps: { include: ["pagewire", "pagewire/store", "pagewire/dev"] } }),

@@ -72,3 +72,17 @@ test("an error that only the page's request has does not come for ever", async (
   }
   assert.deepEqual([changes(), updates], [1, 1]);
 });
+
+test("a build and tests of Vitest are without the plugin", () => {
+  const applies = (command) => pagewire().apply({}, { command });
+  assert.deepEqual([applies("serve"), applies("build")], [true, false]);
+  process.env.VITEST = "true";
+  assert.equal(applies("serve"), false);
+  delete process.env.VITEST;
+});
+
+test("stores are made where pagewire/dev does nothing", async () => {
+  const { share, stores, pinia, queries } = await import("../../../dist/dev.none.js");
+  const make = () => 1;
+  assert.deepEqual([stores(make), pinia(make), queries(make), share("a", {})()], [make, make, make, undefined]);
+});
