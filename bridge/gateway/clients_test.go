@@ -104,7 +104,9 @@ func TestListsSuitClients(t *testing.T) {
 	}
 	a := openAgent(t, g)
 	tabs := 2
-	testkit.Eventually(t, "all tools are listed", func() bool { return len(toolNames(t, a)) == len(calls.Described)+tabs*153 })
+	listed(t, a, "all tools are listed", func(names map[string]bool) bool {
+		return len(names) == len(calls.Described)+tabs*153
+	})
 	first, err := a.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -181,6 +181,19 @@ func toolNames(t *testing.T, a *testAgent) map[string]bool {
 	return names
 }
 
+// listed lists the tools until they are as wanted: at first, and when the agent is notified of a change. A list of many
+// tools takes long.
+func listed(t *testing.T, a *testAgent, what string, wanted func(names map[string]bool) bool) (names map[string]bool) {
+	t.Helper()
+	for names = toolNames(t, a); !wanted(names); names = toolNames(t, a) {
+		testkit.Receive(t, what, a.Lists)
+		for len(a.Lists) > 0 {
+			<-a.Lists
+		}
+	}
+	return names
+}
+
 // whoRuns is the tab that runs a tool, or the error.
 func whoRuns(t *testing.T, a *testAgent, name string) string {
 	t.Helper()
@@ -224,9 +237,7 @@ func TestManyToolsOfOthers(t *testing.T) {
 			crowd(g)
 			shop := openTools(t, g, "shop", "https://shop.example")
 			shop.say(toolList("buy", 50, ""))
-			var names map[string]bool
-			testkit.Eventually(t, "the shop's tools are listed", func() bool {
-				names = toolNames(t, a)
+			names := listed(t, a, "the shop's tools are listed", func(names map[string]bool) bool {
 				for n := range 50 {
 					if !names["buy"+strconv.Itoa(n)] {
 						return false
@@ -244,7 +255,7 @@ func TestManyToolsOfOthers(t *testing.T) {
 				t.Errorf("the shop's tool gives %q", got)
 			}
 			bank.Close("closed")
-			testkit.Eventually(t, "the bank's tools are gone", func() bool { return !toolNames(t, a)["transfer0"] })
+			listed(t, a, "the bank's tools are gone", func(names map[string]bool) bool { return !names["transfer0"] })
 			if got := whoRuns(t, a, "transfer0"); !strings.Contains(got, "Unknown tool: transfer0") {
 				t.Errorf("the bank's tool gives %q", got)
 			}
