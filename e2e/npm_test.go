@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,13 +23,15 @@ import (
 // from Vite's development server while the app is edited.
 func TestNpm(t *testing.T) {
 	t.Parallel()
+	installed := installedPackage(t)
 	for name, more := range map[string]func(*tab){
 		"react": func(b *tab) { schemaOfHook(b, `["text"]`); hook(b) },
 		"vue":   composable,
 		"plain": func(*tab) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := installApp(t, name)
+			t.Parallel()
+			app := installApp(t, name, installed)
 			command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
 			s := serveApp(t, filepath.Join(app, "dist"))
 			b := openApp(t, s)
@@ -44,7 +47,8 @@ func TestNpm(t *testing.T) {
 	}
 	// The program, which comes in a package of the platform, is the build's.
 	t.Run("npx", func(t *testing.T) {
-		app := installApp(t, "plain")
+		t.Parallel()
+		app := installApp(t, "plain", installed)
 		system, cpu := commands.Host.NPM()
 		bin := filepath.Join(app, "node_modules/@pagewire/cli-"+system+"-"+cpu, "bin")
 		testkit.OK(t, os.MkdirAll(bin, 0o755))
@@ -61,7 +65,8 @@ func TestNpm(t *testing.T) {
 		}
 	})
 	t.Run("edited", func(t *testing.T) {
-		app := installApp(t, "react")
+		t.Parallel()
+		app := installApp(t, "react", installed)
 		b := openApp(t, &site{Server: &httptest.Server{URL: serverOf(t, app, "dev.mjs")}})
 		shop(b)
 		schemaOfHook(b, "it does not fit")
@@ -276,15 +281,27 @@ func composable(b *tab) {
 // libraries are the other dependencies of the apps, and their build tools; js/ has them.
 var libraries = strings.Fields("react react-dom vite @vitejs vue svelte")
 
-// installApp copies an app of npm/, and installs the package into it without a network: the package
-// has no dependencies. The app's own tools are those of js/.
-func installApp(t *testing.T, name string) string {
+// installedPackage returns an app into which npm has installed the package without a network: the
+// package has no dependencies.
+func installedPackage(t *testing.T) (app string) {
 	t.Helper()
-	app := t.TempDir()
-	if err := os.CopyFS(app, os.DirFS("npm/"+name)); err != nil {
+	app = t.TempDir()
+	if err := os.CopyFS(app, os.DirFS("npm/plain")); err != nil {
 		t.Fatal(err)
 	}
 	installPackage(t, app)
+	return app
+}
+
+// installApp copies an app of npm/, with the modules of an installedPackage: npm takes seconds for
+// each installation. The app's own tools are those of js/.
+func installApp(t *testing.T, name, installed string) string {
+	t.Helper()
+	app := t.TempDir()
+	if err := errors.Join(os.CopyFS(app, os.DirFS("npm/"+name)),
+		os.CopyFS(filepath.Join(app, "node_modules"), os.DirFS(filepath.Join(installed, "node_modules")))); err != nil {
+		t.Fatal(err)
+	}
 	modules, err := filepath.Abs("../js/node_modules")
 	if err != nil {
 		t.Fatal(err)

@@ -249,7 +249,7 @@ func TestPickerComponents(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	a := h.serve(t)
-	app := installApp(t, "dev")
+	app := installApp(t, "dev", installedPackage(t))
 	config := filepath.Join(app, "vite.config.js")
 	text, err := os.ReadFile(config)
 	if err == nil {
