@@ -2,6 +2,7 @@ package socket
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -277,7 +278,13 @@ func TestGatewayThatComesLater(t *testing.T) {
 	if core := run[string](b, "return pagewire.stats().core"); core != "none" {
 		t.Errorf("the core is %s", core)
 	}
-	time.Sleep(3 * time.Second) // several attempts
+	attempts := p.listen()
+	testkit.OK(t, attempts.(*net.TCPListener).SetDeadline(time.Now().Add(testkit.Patience)))
+	for range 4 {
+		c := testkit.Must(attempts.Accept())(t)
+		c.Close()
+	}
+	attempts.Close()
 	p.start()
 	p.waitFor(1)
 	if n := strings.Count(b.console.String(), "no connection"); n != 1 {
