@@ -231,9 +231,10 @@ test-gate: $(BUILD) ## The generators: CASES (6000) of what pages give, with bot
 		go test -count=1 -v -timeout 30m \
 		-run 'Test(DoorAgainstAModel|RandomStaleCalls|CatalogIsWhatPagesOffer)' ./bridge/gateway
 
-test-models: ## The models of daemons and of nodes, as processes: DAEMON_STEPS (2000) and FLEET_STEPS (3000), DAEMON_SEED=1 gives those of a run
-	DAEMON_STEPS=$(or $(DAEMON_STEPS),2000) go test -count=1 -v -timeout 2h -run TestRandomProcesses ./bridge/desktop/serve
-	FLEET_STEPS=$(or $(FLEET_STEPS),3000) go test -count=1 -v -timeout 2h -run TestRandomOperations ./bridge/node/process
+test-models: ## The models of daemons and of nodes, as processes: DAEMON_STEPS (2000) and FLEET_STEPS (3000). DAEMON_SEED=1 and FLEET_SEED=1 give those of a run
+	DAEMON_STEPS=$(or $(DAEMON_STEPS),2000) go test -count=1 -v -timeout 24h -run TestRandomProcesses ./bridge/desktop/serve
+	FLEET_STEPS=$(or $(FLEET_STEPS),3000) FLEET_ORDER=200 go test -count=1 -v -p 1 -timeout 24h \
+		-run 'TestRandomO(perations|rder)' ./bridge/node ./bridge/node/process
 
 # FuzzEngine spent its time on making inputs shorter, 60 s for each: 67 inputs in 40 s, and 6,543 with a bound.
 # On a busy machine Go 1.26 can end a target with this error, and without an input (golang/go#75804).

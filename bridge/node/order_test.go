@@ -141,8 +141,7 @@ func TestRandomOrder(t *testing.T) {
 	if given, err := strconv.Atoi(os.Getenv("FLEET_ORDER")); err == nil { // 1,000 take 25 s
 		rounds = given
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Log("seed", seed)
+	seed := testkit.Seed(t, "FLEET_SEED")
 	random := rand.New(rand.NewPCG(seed, 2))
 	nodes := openFleet(t, 3)
 	b := openTab(t, nodes[0], alice, nil)

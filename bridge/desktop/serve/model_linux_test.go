@@ -614,7 +614,9 @@ func (w *world) settle() {
 func (w *world) left() (list []string) {
 	for _, pid := range strings.Fields(readFile(filepath.Join(w.home, daemonsFile))) {
 		if line := readFile("/proc/" + pid + "/cmdline"); strings.Contains(line, w.hub) { // "" for a zombie
-			list = append(list, "daemon "+pid)
+			_, state, _ := strings.Cut(readFile("/proc/"+pid+"/status"), "State:\t")
+			state, _, _ = strings.Cut(state, "\n")
+			list = append(list, "daemon "+pid+", "+state)
 		}
 	}
 	files, _ := filepath.Glob(filepath.Join(w.home, "pagewire", "*"))

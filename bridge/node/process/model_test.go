@@ -48,8 +48,7 @@ type world struct {
 }
 
 func openWorld(t *testing.T) *world {
-	seed := uint64(time.Now().UnixNano())
-	t.Log("seed", seed)
+	seed := testkit.Seed(t, "FLEET_SEED")
 	return &world{outside: &outside{place: newFleet(t, 0)}, rand: rand.New(rand.NewPCG(seed, 1)),
 		errors: map[string]int64{}, slots: make(chan bool, 256), whole: true, faults: map[string]int{}, latest: map[string]time.Duration{}}
 }
