@@ -725,6 +725,24 @@ func TestLogHasABound(t *testing.T) {
 	}
 }
 
+// Who causes lines of one message without end leaves room to the others.
+func TestLogLeavesRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	log := slog.New(slog.NewTextHandler(testkit.Must(OpenLog(path))(t), nil))
+	log.Warn("the first line", "about", "it")
+	for i := range 2000 {
+		log.Warn("refused a page", "origin", fmt.Sprint("https://", i, ".example"))
+		log.Info("page attached", "tab", i)
+	}
+	log.Warn("the last line")
+	text := string(testkit.Must(os.ReadFile(path))(t))
+	if !strings.Contains(text, "the first line") || !strings.Contains(text, "the last line") ||
+		strings.Count(text, "refused a page") != maxSame || strings.Count(text, "page attached") != maxSame ||
+		strings.Count(text, "(more are left out for a minute)\n") != 2 {
+		t.Errorf("the log has %d bytes: %.300s", len(text), text)
+	}
+}
+
 // An answer reaches the agent at once, also if a heartbeat comes with it.
 func TestAnswerBesideABeat(t *testing.T) {
 	near, far := net.Pipe()

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/internal/userdir"
 )
@@ -13,6 +15,10 @@ import (
 // path+".1".
 const maxLog = 1 << 20
 
+// maxSame bounds the lines with one message in a minute: a page that connects in a loop made 3,000
+// in a second, and they must leave the others.
+const maxSame = 200
+
 // A logFile is a daemon's log, at a path in the user's directory.
 type logFile struct {
 	path string
@@ -20,6 +26,8 @@ type logFile struct {
 	mu   sync.Mutex
 	f    *os.File
 	size int64
+	same map[string]int // lines by message, since a time
+	from time.Time
 }
 
 // LogPath returns the path of the log of a hub's daemon.
@@ -34,7 +42,7 @@ func LogPath(hub string) (string, error) {
 
 // OpenLog opens the log at a path, and appends to it.
 func OpenLog(path string) (*logFile, error) {
-	l := &logFile{path: path}
+	l := &logFile{path: path, same: map[string]int{}}
 	return l, l.open()
 }
 
@@ -56,10 +64,25 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends a line. Above maxLog it first begins a new file.
+// Write appends a line, unless there are too many with its message. Above maxLog it first begins a
+// new file.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	given := len(p)
+	if now := time.Now(); now.Sub(l.from) > time.Minute {
+		l.from = now
+		clear(l.same)
+	}
+	_, message, _ := bytes.Cut(p, []byte(" msg="))
+	message, _, _ = bytes.Cut(message, []byte("=")) // up to its first attribute's name
+	l.same[string(message)]++
+	switch n := l.same[string(message)]; {
+	case n == maxSame:
+		p = append(bytes.TrimRight(p, "\n"), " (more are left out for a minute)\n"...)
+	case n > maxSame:
+		return given, nil
+	}
 	if l.size > maxLog {
 		l.f.Close()
 		if os.Rename(l.path, l.path+".1") != nil {
@@ -69,7 +92,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := l.f.Write(p)
-	l.size += int64(n)
-	return n, err
+	written, err := l.f.Write(p)
+	l.size += int64(written)
+	return min(written, given), err
 }
