@@ -70,8 +70,12 @@ func (a *Agent) Unknown(uris []string) (unknown []string) {
 }
 
 // asking is the agent of a conversation. An unknown one begins here. If there are too many, the new
-// one replaces the least recently used.
+// one replaces the least recently used. While no agent is connected there is none: nobody knows what
+// its own may see.
 func (g *Gateway) asking(session string, now time.Time) *Agent {
+	if len(g.agents) == 0 {
+		return nil
+	}
 	c := g.conversations[session]
 	if c == nil {
 		g.endConversations(now)

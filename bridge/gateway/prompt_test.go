@@ -30,6 +30,9 @@ func changes(t *testing.T, of interface {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
+	if g, ok := of.(*Gateway); ok && len(g.Snapshot().Agents) == 0 {
+		connect(t, g, AgentOptions{}) // a conversation sees what all agents see
+	}
 	text, err := of.Changes(ctx, q)
 	if err != nil {
 		t.Fatalf("%+v: %v", q, err)
@@ -356,7 +359,7 @@ func TestPromptBounds(t *testing.T) {
 	}
 	later := time.Now().Add(2 * conversationFor)
 	g.asking("later", later)
-	if len(g.conversations) != 1 || g.books.Len() != 0 || g.remembering != 1 {
+	if len(g.conversations) != 1 || g.books.Len() != 0 || g.remembering != 2 { // of the agent, too
 		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations),
 			g.books.Len(), g.remembering)
 	}

@@ -278,6 +278,7 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 		if with == "with one" {
 			r := start(t, "", "one")
 			addr = r.addr
+			testkit.Must(r.g.Connect("test"))(t)
 			if _, out, _ := as(`{"session_id":"s"}`, "--hook", "codex", "--hub", addr); !strings.Contains(out, cart) {
 				t.Errorf("the first hook of a conversation says %q", out)
 			}
@@ -299,6 +300,10 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 func TestChangesAsText(t *testing.T) {
 	r := start(t, "", "one")
 	const nothing = "pagewire: no open page has changed since the agent last looked\n"
+	if status, out, errs := r.command("changes"); status != exitDone || out != "" || errs != nothing {
+		t.Errorf("without an agent: status %d, stdout %q, stderr %q", status, out, errs)
+	}
+	testkit.Must(r.g.Connect("test"))(t)
 	if status, out, errs := r.command("changes"); status != exitDone || !strings.Contains(out, cart) || errs != "" {
 		t.Errorf("what is there: status %d, stdout %q, stderr %q", status, out, errs)
 	}

@@ -188,6 +188,10 @@ func TestByConversation(t *testing.T) {
 	ask := func(session string) (string, error) {
 		return Changes(t.Context(), daemon, calls.Ask{Session: session, Inline: []string{app}})
 	}
+	if text, err := ask("s"); text != "" || err != nil { // whose scope is not known
+		t.Errorf("without an agent: %q, %v", text, err)
+	}
+	testkit.Must(g.Connect("test"))(t)
 	if text, err := ask("s"); !strings.Contains(text, `"now":"one"`) || err != nil {
 		t.Errorf("at first: %q, %v", text, err)
 	}

@@ -201,7 +201,7 @@ type Pass[P Page] struct {
 // Pass returns a pass for a scope.
 func (d *Door[P]) Pass(s Scope) *Pass[P] { return &Pass[P]{door: d, scope: s.compile()} }
 
-// Joint returns a pass that permits what all others permit at that moment.
+// Joint returns a pass that permits what all others permit at that moment: nothing if there are none.
 func (d *Door[P]) Joint(all iter.Seq[*Pass[P]]) *Pass[P] { return &Pass[P]{door: d, all: all} }
 
 // String is the same for passes with equal scopes.
@@ -229,13 +229,13 @@ func (p *Pass[P]) Allowed() []string { return p.scope.Allow }
 // SeesDebugging reports whether the agent sees the tools that pages have for their developers.
 func (p *Pass[P]) SeesDebugging() bool { return p.scope.Debugging }
 
-func (p *Pass[P]) every(permits func(*Pass[P]) bool) bool {
+func (p *Pass[P]) every(permits func(*Pass[P]) bool) (all bool) {
 	for other := range p.all {
-		if !permits(other) {
-			return false
+		if all = permits(other); !all {
+			break
 		}
 	}
-	return true
+	return all
 }
 
 // Sees reports whether a URI or a template exists for the agent now. One to which no page leads

@@ -124,6 +124,12 @@ func TestRoutes(t *testing.T) {
 	if !joint.Sees(app+"/doc") || !joint.Permits(*owner) || !joint.MayWish(app+"/doc") {
 		t.Error("the joint pass still has one that is gone")
 	}
+	clear(passes)
+	for _, uri := range []string{app + "/doc", FrontURI, bank + "/doc"} {
+		if joint.Sees(uri) || joint.MayWish(uri) || joint.Permits(*owner) || joint.Resolve(uri) != nil {
+			t.Errorf("of no agents, all see %s", uri)
+		}
+	}
 	if all.Permits(bridge.Owner{Origin: bank}) || all.MayWish(bank+"/x") || d.Serves(bank) || !all.MayWish("test://x") {
 		t.Error("a page that is not served is permitted")
 	}
