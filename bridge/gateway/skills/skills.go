@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"sync"
 
 	"github.com/pagewire/pagewire/bridge"
 )
@@ -34,8 +35,9 @@ func Text(name string) string {
 	return string(text)
 }
 
-// Served returns the skills that a gateway serves to its agents: LivePages.
-func Served() []bridge.Skill {
+// Served returns the skills that a gateway serves to its agents: LivePages. All gateways share them:
+// a node has one for each user.
+var Served = sync.OnceValue(func() []bridge.Skill {
 	type object map[string]any
 	text, uri := Text(LivePages), URI(LivePages)
 	sum := sha256.Sum256([]byte(text))
@@ -48,7 +50,7 @@ func Served() []bridge.Skill {
 	return []bridge.Skill{{URI: uri,
 		Entry:    encode(object{"uri": uri, "frontmatter": front, "resources": []object{file}}),
 		Contents: encode([]object{{"uri": uri, "mimeType": "text/markdown", "text": text}})}}
-}
+})
 
 // URI returns the URI of a skill's SKILL.md.
 func URI(name string) string { return "skill://pagewire/" + name + "/SKILL.md" }
