@@ -72,12 +72,12 @@ var packages = []row{
 	{"bridge/gateway/tools", native, "bridge/wire", ""},
 	{"bridge/internal/retry", native, "", ""},
 	{"bridge/internal/quota", native, "", ""},
-	{"bridge/internal/parts", native, "bridge/weborigin", "github.com/go-json-experiment/json"},
 	{"bridge/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/door", native, "bridge bridge/weborigin " +
 		"bridge/internal/taburi", ""},
 	{"bridge/internal/peer", native, "", "golang.org/x/sys"},
 	{"bridge/internal/userdir", native, "bridge/internal/retry", "golang.org/x/sys"},
+	{"bridge/internal/parts", native, "bridge/internal/userdir bridge/weborigin", "github.com/go-json-experiment/json"},
 	{"bridge/internal/secret", native, "bridge/internal/userdir", ""},
 	{"bridge/internal/wsconn", native, "bridge/internal/quota", "github.com/coder/websocket"},
 	{"bridge/internal/...", native, "", ""},

@@ -47,12 +47,40 @@ func TestADiskThatIsFull(t *testing.T) {
 			if status == exitDone {
 				continue // the disk had enough space for it
 			}
-			if !strings.Contains(errs, "no space left") || !strings.Contains(errs, "nothing was written") {
+			if !strings.Contains(errs, "no space left on device\npagewire: nothing was written: free space on that disk, "+
+				"and try again\n") || strings.Contains(errs, ".pagewire-") {
 				t.Errorf("%s, %q: status %d, %q", full, c.then, status, errs)
 			}
 			same(t, full+" is full", tree(t, home), before)
 		}
 	}
+}
+
+// If the system refuses a file, a person reads which of theirs, and what to do.
+func TestRefusedFiles(t *testing.T) {
+	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
+		t.Skip("not shown: only root can mount a small disk")
+	}
+	home := atHome(t)
+	disk := filepath.Join(home, "disk")
+	t.Setenv("XDG_CONFIG_HOME", disk)
+	testkit.OK(t, os.Mkdir(disk, 0o700), testcmd.Command("mount", "-t", "tmpfs", "-o", "size=4k,mode=0700", "tmpfs", disk).Run())
+	t.Cleanup(func() { syscall.Unmount(disk, 0) })
+	testkit.OK(t, os.MkdirAll(filepath.Join(disk, "chromium"), 0o700), os.Mkdir(filepath.Join(disk, "pagewire"), 0o700),
+		os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 4096), 0o600))
+	refused := func(want string, args ...string) {
+		t.Helper()
+		if status, _, errs := run(args...); status != exitFailed || errs != "pagewire: "+want+", and try again\n" {
+			t.Errorf("%q: status %d, %q, want %q", args, status, errs, want)
+		}
+	}
+	refused("the extension's secret: "+disk+"/pagewire/extension: no space left on device\n"+
+		"pagewire: free space on that disk", "extension", "install")
+	testkit.OK(t, testcmd.Command("mount", "-o", "remount,ro", disk).Run())
+	refused("the extension's secret: "+disk+"/pagewire/extension: read-only file system\n"+
+		"pagewire: make that disk writable", "extension", "install")
+	t.Setenv("HOME", "")
+	refused("$HOME is not defined\npagewire: set it to your home directory", "setup", "codex", "--yes")
 }
 
 // If root runs config in a user's home, the user still owns all files that it replaces or makes.

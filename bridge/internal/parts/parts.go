@@ -26,6 +26,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pagewire/pagewire/bridge/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
@@ -243,14 +244,10 @@ func replace(file string, data []byte) (err error) {
 	if info, err := os.Stat(file); err == nil {
 		mode = info.Mode().Perm()
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".pagewire-*")
+	staged, err := userdir.Stage(file, data, mode)
+	defer os.Remove(staged) // it is gone if all went well
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // it is gone if all went well
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
+	return os.Rename(staged, file)
 }

@@ -58,24 +58,20 @@ func Make(path string) (string, error) {
 // put makes a file that is complete as soon as it exists. It fails with fs.ErrExist if there is a
 // file at path.
 func put(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
+	staged, err := userdir.Stage(path, []byte(text), 0o600)
+	defer os.Remove(staged)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
 	// A link fails if another process has just put a file there; a rename would replace that file.
-	if err = os.Link(f.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
+	if err = os.Link(staged, path); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	// This file system has no hard links.
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
 	}
-	return os.Rename(f.Name(), path)
+	return os.Rename(staged, path)
 }
 
 // Load returns the secret in the file at path. It fails with fs.ErrNotExist if there is no file.

@@ -134,6 +134,22 @@ func (d *Dir) full(name string) string { return filepath.Join(d.path, d.name(nam
 // Path is the path of a file that is opened by path, not below the directory: HASH.log.
 func (d *Dir) Path(extension string) string { return filepath.Join(d.path, d.prefix+"."+extension) }
 
+// Stage writes a text into a temporary file beside path, with which the caller replaces the file
+// there: a full disk or a crash leaves that one whole. The caller removes the temporary file, also
+// after an error, which is about path.
+func Stage(path string, text []byte, mode fs.FileMode) (staged string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".pagewire-*") // of mode 0600
+	if err == nil {
+		staged = f.Name()
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	}
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		at.Path = path
+	}
+	return staged, err
+}
+
 // Kind names the kind of a file.
 func Kind(mode fs.FileMode) string {
 	switch mode.Type() {

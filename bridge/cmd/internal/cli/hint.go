@@ -3,16 +3,36 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
 	"time"
 )
 
-// Hint adds to an error what to do about it. Remedy is that sentence, or "".
+// Hint adds to an error what to do about it.
 func Hint(err error, remedy string) error { return hintError{err, remedy} }
 
-// Remedy returns the sentence of Hint, or "" if the error has none.
+// refusals are reasons for which a system refuses a file, and what to do about each.
+var refusals = []struct {
+	is error
+	do string
+}{
+	{syscall.ENOSPC, "free space on that disk"},
+	{syscall.EDQUOT, "free some of this user's space"},
+	{syscall.EROFS, "make that disk writable"},
+	{fs.ErrPermission, "run this as the owner"},
+}
+
+// Remedy returns the sentence of Hint, or "" if the error has none. To a sentence that does not say
+// what to do, such as "nothing was written", it adds what helps if the system refused a file.
 func Remedy(err error) string {
 	var hint hintError
 	errors.As(err, &hint)
+	for _, r := range refusals {
+		if errors.Is(err, r.is) && !strings.Contains(hint.remedy, ": ") {
+			return strings.TrimPrefix(hint.remedy+": "+r.do+", and try again", ": ")
+		}
+	}
 	return hint.remedy
 }
 

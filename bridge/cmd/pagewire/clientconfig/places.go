@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
 // Places are the values that paths depend on.
@@ -15,6 +17,9 @@ type Places struct {
 // Here returns the places of this process.
 func Here() (Places, error) {
 	home, err := os.UserHomeDir()
+	if err != nil {
+		err = cli.Hint(err, "set it to your home directory, and try again")
+	}
 	return Places{runtime.GOOS, absolute(home), os.Getenv}, err
 }
 

@@ -201,17 +201,14 @@ func (f *File) stage() error {
 	if f.Is == nil {
 		return nil
 	}
-	dir := filepath.Dir(f.path)
-	if err := makeDirs(dir); err != nil {
+	if err := makeDirs(filepath.Dir(f.path)); err != nil {
 		return err
 	}
-	to, err := os.CreateTemp(dir, ".pagewire-*")
-	if err != nil {
+	var err error
+	if f.staged, err = userdir.Stage(f.path, f.Is, f.mode); err != nil {
 		return err
 	}
-	f.staged = to.Name()
-	_, err = to.Write(f.Is)
-	return errors.Join(err, f.giveAway(), to.Chmod(f.mode), to.Sync(), to.Close())
+	return f.giveAway()
 }
 
 // giveAway gives the temporary file the owner of the file that it replaces.
