@@ -108,6 +108,7 @@ const pointedAt = `<main><ul><li>One<li class="two big">Two</ul><button disabled
 	<form><label>Name <input id=typed value=ada></label><input type=password value=hunter2><textarea>draft</textarea></form>
 	<section data-resource-private><p id=secret>Private</section>
 	<p id=token>Key sk-proj_abcdefghijklmnop0123456789<p hidden>Hidden</p>
+	<p id=note contenteditable>Typed <em>here</em></p>
 	<a id=link href="/x?token=abc&page=2">Link</a><iframe id=frame></iframe><x-open id=tree></x-open>
 	<dialog>Modal <b>dialog</b></dialog><p id=large></main>`
 
@@ -145,6 +146,7 @@ func TestPicker(t *testing.T) {
 			Text: "Name", Selector: "form"}},
 		{`secret`, nil, pick{Selector: `p[id="secret"]`}},
 		{`token`, nil, pick{HTML: `<p id="token"></p>`, Text: "Key [redacted]", Selector: `p[id="token"]`}},
+		{`note`, nil, pick{HTML: `<p id="note"></p>`, Selector: `p[id="note"]`}},
 		{`link`, nil, pick{HTML: `<a id="link" href="/x?token=…&page=2"></a>`, Text: "Link", Selector: `a[id="link"]`}},
 		{`frame`, nil, pick{HTML: `<iframe id="frame">`, Selector: `iframe[id="frame"]`}},
 		{`tree.shadowRoot.lastChild`, nil, pick{HTML: `<p></p>`, Text: "Deep", Selector: `x-open[id="tree"] >>> p:nth-of-type(2)`}},

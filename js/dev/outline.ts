@@ -30,7 +30,8 @@ export function outlineOf(element: Element): { html: string; text: string } {
       if (told.test(name)) html += ` ${name}="${short(squash(withoutSecrets(value)), 80)}"`;
     html += ">";
     text += " ";
-    if (!typedInto.test(tag) && !node.hasAttribute(privately) && !hasDots(node))
+    const isTyped = typedInto.test(tag) || (node as HTMLElement).isContentEditable;
+    if (!isTyped && !node.hasAttribute(privately) && !hasDots(node))
       for (let child = node.firstChild; child && left > 0; child = child.nextSibling) add(child);
     if (node.firstChild) html += `</${tag}>`;
     text += " ";
