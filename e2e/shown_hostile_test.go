@@ -62,6 +62,9 @@ func TestShownHostilePages(t *testing.T) {
 		{"list items in list items",
 			`let e = document.querySelector("main"); for (let i = 0; i < 400; i++) { e = e.appendChild(document.createElement("li")); e.append("Item " + i); } document.body.append("Text behind")`,
 			"Item 200"},
+		{"links whose addresses are longer together than any text",
+			`document.head.innerHTML = "<base href='/" + "x".repeat(1_000_000) + "/'>"; document.body.insertAdjacentHTML("beforeend", "<a href=y>Link</a> ".repeat(1000) + "<p>Text behind")`,
+			"Text behind"},
 		{"lone surrogates", `document.querySelector("p").textContent = "a\ud800b\udc00c"`, "abc"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

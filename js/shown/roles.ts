@@ -85,7 +85,8 @@ export function states(element: Element, tag: string): string {
 /** Where a link leads; "" for a place in this page, or a script. */
 export function targetOf(link: Element): string {
   const href = `${(link as HTMLAnchorElement).href}`;
-  return attribute(link, "href")[0] !== "#" && /^(https?|mailto|tel):/.test(href) ? href.replaceAll(")", "%29") : "";
+  const leads = attribute(link, "href")[0] !== "#" && /^(https?|mailto|tel):/.test(href);
+  return leads ? cut(href, 2000).replaceAll(")", "%29") : ""; // a <base> may make each of megabytes
 }
 
 /** An address as agents get it: short, without what only counts its readers. */
