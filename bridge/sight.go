@@ -23,8 +23,7 @@ func (p *port) hidesTools() (why string) {
 
 // hidesTool reports whether a tool is hidden from this port.
 func (p *port) hidesTool(t *Tool) bool {
-	return restricts && (t.Debugging && !p.debugging ||
-		t.Owner != nil && p.hidesToolsOf(t.Owner()))
+	return restricts && (t.Debugging && !p.debugging || t.Owner != nil && p.hidesToolsOf(t.Owner()))
 }
 
 // hidesToolsOf reports whether an owner's tools are hidden from this port.

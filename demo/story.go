@@ -169,8 +169,7 @@ func (t *teller) types(words string) chromedp.Action[chromedp.Void] {
 func (t *teller) selectsBack(n int) chromedp.Action[chromedp.Void] {
 	// The command makes the key work on macOS, too, where the system, not the browser, gives keys a
 	// meaning.
-	left := func(
-		p *input.DispatchKeyEventParams) {
+	left := func(p *input.DispatchKeyEventParams) {
 		p.Commands = []string{"MoveLeftAndModifySelection"}
 	}
 	return chromedp.KeyEvent(strings.Repeat(kb.ArrowLeft, n),

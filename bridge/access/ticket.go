@@ -102,8 +102,7 @@ func (g *Guard) Sessions() http.Handler {
 	return g.Anybody(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ Ticket string }
 		if r.Method != http.MethodPost ||
-			json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTicketMsg)).Decode(
-				&in) != nil {
+			json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTicketMsg)).Decode(&in) != nil {
 			http.Error(w, "A ticket is exchanged by POST.", http.StatusBadRequest)
 			return
 		}

@@ -91,8 +91,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
 		kind != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, nil, codeInvalidRequest,
-			"Content-Type must be application/json",
-			nil)
+			"Content-Type must be application/json", nil)
 		return
 	}
 	body, err := ReadBody(w, r, h.g.MessageBytes())

@@ -61,8 +61,7 @@ func (h *sessions) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.I
 	} else if err != nil {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, m.ID, codeInternal,
-			"Too many sessions: "+err.Error(),
-			reason{"session_limit"})
+			"Too many sessions: "+err.Error(), reason{"session_limit"})
 		return nil
 	}
 	w.Header().Set("Mcp-Session-Id", s.id)
@@ -119,8 +118,7 @@ func (h *sessions) streamOrEnd(w http.ResponseWriter, r *http.Request) {
 	if Modern(r.Header.Get("Mcp-Protocol-Version")) {
 		w.Header().Set("Allow", "POST")
 		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest,
-			"This version of the protocol has only POST",
-			nil)
+			"This version of the protocol has only POST", nil)
 		return
 	}
 	if !knownVersion(w, r, nil) {

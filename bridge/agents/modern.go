@@ -191,8 +191,7 @@ func (h *server) ask(w http.ResponseWriter, r *http.Request, q question) {
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal,
-			"Too many requests at once: "+err.Error(),
-			reason{"session_limit"})
+			"Too many requests at once: "+err.Error(), reason{"session_limit"})
 		return
 	}
 	defer agent.Close()
@@ -229,8 +228,7 @@ func (h *server) ask(w http.ResponseWriter, r *http.Request, q question) {
 			return // without a result, so that the client listens again
 		case err != nil:
 			s.answer(http.StatusServiceUnavailable,
-				failure(q.id, codeInternal, endedUnanswered, reason{"shutdown"}),
-				agent.Dropped())
+				failure(q.id, codeInternal, endedUnanswered, reason{"shutdown"}), agent.Dropped())
 			return
 		case bytes.HasPrefix(message, notification):
 			err = s.event(message)

@@ -124,8 +124,7 @@ func (h *sessions) evict(who string, own bool) bool {
 		return false
 	}
 	h.opt.Log.Info("a session that was idle ends: there are too many", "agent", victim.who,
-		"sessions of it",
-		count[victim.who])
+		"sessions of it", count[victim.who])
 	victim.release()
 	victim.agent.Dismiss()
 	return true

@@ -61,8 +61,7 @@ const eventHead, eventTail = "event: message\ndata: ", "\n\n"
 
 // event sends one message, if the client accepts events.
 func (s *stream) event(message []byte) error {
-	return s.write(eventHead, oneLine(message),
-		eventTail)
+	return s.write(eventHead, oneLine(message), eventTail)
 }
 
 // numbered is event with an id. The client repeats its last id when it reconnects.

@@ -10,8 +10,7 @@ import "errors"
 
 // Names are the names of FS's files, in an order for readers.
 var Names = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pagewire.core.js",
-	"pagewire.worker.js",
-	"pagewire.wasm", "pagewire.d.ts"}
+	"pagewire.worker.js", "pagewire.wasm", "pagewire.d.ts"}
 
 // ErrNone is the error of a binary that was built without the files.
 var ErrNone = errors.New(

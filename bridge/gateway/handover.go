@@ -102,8 +102,7 @@ func (g *Gateway) handover() []byte {
 			focused = g.opt.wallClock().Add(-ago).UnixMilli()
 		}
 		var names []handedName
-		g.tools.names.Given(func(origin, tool,
-			name string) {
+		g.tools.names.Given(func(origin, tool, name string) {
 			names = append(names, handedName{origin, tool, name})
 		})
 		slices.SortFunc(names, func(a, b handedName) int {
@@ -111,8 +110,7 @@ func (g *Gateway) handover() []byte {
 		})
 		tabs, last := g.catalog.TabNumbers()
 		h.text = fmt.Appendf(nil, `{"v":%d,"tabs":%s,"last":%d,"focused":%d,"names":%s}`,
-			handoverVersion,
-			array(tabs), last, focused, array(names))
+			handoverVersion, array(tabs), last, focused, array(names))
 		h.made = version
 	}
 	return h.text

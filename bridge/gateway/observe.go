@@ -204,9 +204,8 @@ func (g *Gateway) Snapshot() Snapshot {
 		Tools:   []ToolState{},
 		Watched: []WatchState{}, Closed: g.closed,
 		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads,
-			ToolCalls: g.counts.toolCalls,
-			Updates:   g.counts.updates, Latency: g.counts.latency, Ended: maps.Clone(g.refusals),
-			Descriptors: g.heldAll.bytes}}
+			ToolCalls: g.counts.toolCalls, Updates: g.counts.updates, Latency: g.counts.latency,
+			Ended: maps.Clone(g.refusals), Descriptors: g.heldAll.bytes}}
 	for i, way := range ways {
 		s.Passed = append(s.Passed,
 			PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})

@@ -364,9 +364,8 @@ func about(v wire.Value) (a About, ok bool) {
 		return s
 	}
 	a = About{Epoch: text("epoch", 64), Tab: text("tab", 64), Frame: text("frame", 64),
-		URL: text("url", 8192), Origin: text("origin", 1024),
-		Browser: text("browser", 1024), Profile: text("profile", 256),
-		Window: text("window", 64), Target: text("target", 64)}
+		URL: text("url", 8192), Origin: text("origin", 1024), Browser: text("browser", 1024),
+		Profile: text("profile", 256), Window: text("window", 64), Target: text("target", 64)}
 	if title, is := v.Get("title").Text(); is {
 		a.Title = &title
 	}

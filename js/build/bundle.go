@@ -126,8 +126,7 @@ func minifyAll(root, dist string) error {
 			file := filepath.Join(dist, name)
 			args := []string{filepath.Join(root, "js/node_modules/terser/bin/terser"), file,
 				"--compress", "passes=3,unsafe_proto", "--mangle", "--ecma", "2022", "--source-map",
-				"content='" + file + ".map'",
-				"--output", file}
+				"content='" + file + ".map'", "--output", file}
 			for _, s := range bundled {
 				if s.out == name && s.format == api.FormatESModule {
 					args = append(args, "--module")

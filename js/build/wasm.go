@@ -47,8 +47,7 @@ func tinyGo(path string) toolchain {
 		name: tinyGoName(path),
 		tiny: true,
 		command: []string{path, "build", "-target=wasm", "-scheduler=none", "-gc=conservative",
-			"-opt=z", "-no-debug",
-			"-buildmode=c-shared"},
+			"-opt=z", "-no-debug", "-buildmode=c-shared"},
 	}
 }
 
@@ -64,8 +63,7 @@ func findGo() toolchain {
 	return toolchain{
 		name: name,
 		command: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
-			"-gcflags=all=-l",
-			"-gcflags=github.com/pagewire/pagewire/bridge/wire="},
+			"-gcflags=all=-l", "-gcflags=github.com/pagewire/pagewire/bridge/wire="},
 		env: append([]string{"GOOS=js", "GOARCH=wasm"}, experiment("nogreenteagc")...),
 	}
 }

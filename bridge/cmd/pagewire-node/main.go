@@ -108,15 +108,13 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --listen, in PEM")
 	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
 	f.BoolVar(&o.InsecureHTTP, "insecure-http", false,
-		"let --listen be reached from other machines without TLS: what is "+
-			"before it speaks TLS")
+		"let --listen be reached from other machines without TLS: what is before it speaks TLS")
 	f.StringSliceVar(&o.AllowHosts, "allow-host", nil,
 		"answer requests that call this node by this `name` too")
 	f.StringSliceVar(&o.AllowOrigins, "allow-origin", nil,
 		"let agents in pages of this `origin` ask at /mcp")
 	f.DurationVar(&o.DrainDelay, "drain-delay", process.DefaultDrainDelay,
-		"how `long` a node that is to end serves on, "+
-			"and says at /readyz that it is not ready")
+		"how `long` a node that is to end serves on, and says at /readyz that it is not ready")
 	f.DurationVar(&o.Drain, "drain", 0,
 		"how `long` pages may take to go elsewhere when the node ends (default 20s)")
 	f.IntVar(&o.Pages, "max-pages", 0, "`number` of pages at this node (default 100,000)")
@@ -131,8 +129,7 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 		"`number` of messages a second that one user's pages may cost on the "+
 			"bus (default 2,000)")
 	f.BoolVar(&o.DebuggingTools, "debugging-tools", false,
-		"show agents also the tools that pages have for their "+
-			"developers")
+		"show agents also the tools that pages have for their developers")
 	f.BoolVar(&o.NoSubscriptions, "no-subscriptions", false,
 		"offer agents no subscriptions to resources: they get method not found")
 	f.StringVar(&o.Traces, "traces", "",

@@ -72,10 +72,8 @@ func changesCommand() *cobra.Command {
 	f.StringArrayVar(&c.Inline, "inline", nil,
 		"include contents of pages of this `origin`; repeatable")
 	f.StringArrayVar(&c.URIs, "uri", nil, "include contents of this `URI`; repeatable")
-	f.BoolVar(&c.Forget, "forget", false,
-		"forget what the agent has seen (a cleared conversation)")
-	f.StringVar(&c.Session, "session", "",
-		"the conversation's `name`, if the input has none")
+	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen (a cleared conversation)")
+	f.StringVar(&c.Session, "session", "", "the conversation's `name`, if the input has none")
 	c.hub.add(cmd)
 	return cmd
 }

@@ -58,14 +58,10 @@ func configCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&c.write, "write", false, "write the entry, and print the file")
-	flags.BoolVar(&c.live, "live", false,
-		"write the entry, and the hooks or plugin")
-	flags.StringArrayVar(&c.Inline, "inline", nil,
-		"tell contents of this `origin` too; repeatable")
-	flags.BoolVar(&c.noPageTools, noPageTools[2:], false,
-		"its agents look and never act")
-	flags.BoolVar(&c.remove, "remove", false,
-		"remove what was written (with --skill, the skills)")
+	flags.BoolVar(&c.live, "live", false, "write the entry, and the hooks or plugin")
+	flags.StringArrayVar(&c.Inline, "inline", nil, "tell contents of this `origin` too; repeatable")
+	flags.BoolVar(&c.noPageTools, noPageTools[2:], false, "its agents look and never act")
+	flags.BoolVar(&c.remove, "remove", false, "remove what was written (with --skill, the skills)")
 	flags.BoolVar(&c.link, "link", false, "print a link that installs the entry, for "+
 		strings.Join(clientNames(clientconfig.Client.HasLink), " and "))
 	flags.BoolVar(&c.skill, "skill", false, "write Pagewire's skills, for "+
@@ -74,8 +70,7 @@ func configCommand() *cobra.Command {
 	flags.BoolVar(&c.asJSON, "json", false, "print JSON: paths, or file and entry")
 	flags.StringVar(&c.http, "http", "",
 		"connect to the pagewire serve at this `address`, over HTTP with the token")
-	flags.StringVar(&c.tokenFile, "token-file", "",
-		"`file` of that token")
+	flags.StringVar(&c.tokenFile, "token-file", "", "`file` of that token")
 	flags.Lookup("http").NoOptDefVal = serve.DefaultHub
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
@@ -137,8 +132,7 @@ func (c *configuration) check(name string) error {
 			strings.Join(clientNames(clientconfig.Client.HasLink), " and "))
 	case c.live && !c.Client.IsLive():
 		return fmt.Errorf("%s has no known way to be told of changes: --live is for %s",
-			c.Client.Title,
-			strings.Join(clientNames(clientconfig.Client.IsLive), ", "))
+			c.Client.Title, strings.Join(clientNames(clientconfig.Client.IsLive), ", "))
 	case len(c.Inline) > 0 && !c.live:
 		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")
 	}

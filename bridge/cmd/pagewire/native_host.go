@@ -73,8 +73,7 @@ func runNativeHost(cmd *cobra.Command) error {
 	ctx, stop := agents.Orphaned(cmd.Context())
 	defer stop()
 	return extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{
-		Connect: func(ctx context.Context) (net.Conn,
-			error) {
+		Connect: func(ctx context.Context) (net.Conn, error) {
 			return serve.Connect(ctx, addr, versionName())
 		},
 		Wait:    func(ctx context.Context) error { return daemon.Wait(ctx, addr) },

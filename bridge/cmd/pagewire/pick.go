@@ -54,8 +54,7 @@ func pickCommand() *cobra.Command {
 			}
 			fmt.Fprintf(out,
 				"pagewire: %s of %s is found by %s\npagewire: agents will read these %d bytes:\n",
-				name,
-				picked.Origin, cli.CompactJSON(picked.Rule), len(picked.Text))
+				name, picked.Origin, cli.CompactJSON(picked.Rule), len(picked.Text))
 			if asJSON {
 				if err := printJSON(cmd, picked); err != nil {
 					return err

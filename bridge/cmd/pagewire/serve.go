@@ -104,8 +104,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 	flag(&o.launch, "launch", "start a browser with its own profile")
 	flag(&o.headless, "headless", "start it without a window")
 	list(&o.browser.Open, "open", "open this `address` there")
-	text(&o.browser.DebugPort, "debug-port",
-		"let any local process control it at this `port`")
+	text(&o.browser.DebugPort, "debug-port", "let any local process control it at this `port`")
 	flag(&o.Flags.Inject, "inject", "add Pagewire to pages that lack it")
 	text(&o.Flags.Name, "name", "`name` of its profile, in lists and for --only")
 	list(&o.Flags.AllowOrigins, "allow-origin", "also show pages of this `origin`, such as "+
@@ -115,8 +114,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 	list(&o.Flags.Shown, "shown", "show agent and node the text of all pages of this `origin` "+
 		"in the browser of --chrome or --launch")
 	text(&o.parts, "parts", "offer parts of them, by rules in this `file` (pagewire pick)")
-	f.StringVar(&o.Hub, "hub", serve.DefaultHub,
-		"local `address` where pages find the daemon")
+	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "local `address` where pages find the daemon")
 	o.Flags.Reminders = string(gateway.RemindersInline)
 	f.Var(choice{&o.Flags.Reminders, []string{"off", "names", "inline"}}, "reminders",
 		"`how` tool results say what changed: off, names or inline")
@@ -241,8 +239,7 @@ func checkFlags(said func(flag string) bool, o *serveFlags) error {
 		}
 	}
 	if o.Flags.DebuggingTools && o.Flags.NoPageTools {
-		return errors.New(
-			"--debugging-tools and --no-page-tools contradict each other: choose one")
+		return errors.New("--debugging-tools and --no-page-tools contradict each other: choose one")
 	}
 	if said("parts") {
 		rules, err := parts.Read(o.parts)

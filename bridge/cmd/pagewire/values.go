@@ -23,8 +23,7 @@ func checkOrigins(flag string, origins []string) error {
 		if !weborigin.IsPattern(origin) {
 			return fmt.Errorf(
 				"--%s %q: want an origin such as https://example.com, or https://*.example.com",
-				flag,
-				origin)
+				flag, origin)
 		}
 	}
 	return nil

@@ -93,20 +93,17 @@ func profiles(goos string, env func(string) string) []string {
 	case "darwin":
 		root = filepath.Join(env("HOME"), "Library", "Application Support")
 		names = []string{"Google/Chrome", "Chromium", "Microsoft Edge",
-			"BraveSoftware/Brave-Browser",
-			"Google/Chrome Beta", "Google/Chrome Canary"}
+			"BraveSoftware/Brave-Browser", "Google/Chrome Beta", "Google/Chrome Canary"}
 	case "windows":
 		root = env("LocalAppData")
 		names = []string{"Google/Chrome/User Data", "Chromium/User Data",
-			"Microsoft/Edge/User Data",
-			"BraveSoftware/Brave-Browser/User Data"}
+			"Microsoft/Edge/User Data", "BraveSoftware/Brave-Browser/User Data"}
 	default:
 		if root = env("XDG_CONFIG_HOME"); root == "" {
 			root = filepath.Join(env("HOME"), ".config")
 		}
 		names = []string{"google-chrome", "chromium", "microsoft-edge",
-			"BraveSoftware/Brave-Browser",
-			"google-chrome-beta", "google-chrome-unstable"}
+			"BraveSoftware/Brave-Browser", "google-chrome-beta", "google-chrome-unstable"}
 	}
 	var dirs []string
 	for _, name := range names {

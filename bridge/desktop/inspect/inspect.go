@@ -70,8 +70,7 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	h.taps.g, h.taps.logs = g, map[*ring]bool{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		h.serve(w, r,
-			"index.html")
+		h.serve(w, r, "index.html")
 	})
 	mux.HandleFunc("GET /inspector/{file}", func(w http.ResponseWriter, r *http.Request) {
 		h.serve(w, r, r.PathValue("file"))

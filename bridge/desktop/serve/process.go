@@ -87,8 +87,7 @@ func newProcess(o Options, known secrets) *process {
 			known.missing.Error()+".")
 		o.Log.Error(
 			"there is no token: what needs it, agents on HTTP and the inspector, is not served",
-			"error",
-			known.missing)
+			"error", known.missing)
 	}
 	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, picks: &cdp.Picks{},
 		at: map[string]*attachment{}},

@@ -144,8 +144,7 @@ func (p *process) agent(ctx context.Context) error {
 	}
 	if err := pipe(ctx, p.o, daemon.PipeOptions{
 		Dial: daemon.Dialer{Hub: p.o.Hub}.Dial,
-		Alone: func(h daemon.Hello,
-			_ error) *daemon.Conn {
+		Alone: func(h daemon.Hello, _ error) *daemon.Conn {
 			return daemon.Alone(ctx, p.options(nil), h)
 		},
 	}); err != nil {

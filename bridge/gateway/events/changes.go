@@ -266,8 +266,7 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	first.ready, first.moved = false, false
 	first.next = now.Add(c.every)
 	n.Occurrence = Occurrence{Name: Updated, Time: first.now.At, Subject: first.uri,
-		Cursor: c.Cursor(),
-		ID:     c.sub.ID(first.now.Count, first.now.Document, first.uri)}
+		Cursor: c.Cursor(), ID: c.sub.ID(first.now.Count, first.now.Document, first.uri)}
 	return n, true, at
 }
 
@@ -397,8 +396,7 @@ func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 		v.at = e.at
 		if e.Name == v.sub.Name && v.sub.Matches("", e.Owner().Origin) && v.sees(e.Owner()) {
 			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data,
-				Cursor: v.Cursor(),
-				ID:     v.sub.ID(0, e.Page, e.Epoch)}
+				Cursor: v.Cursor(), ID: v.sub.ID(0, e.Page, e.Epoch)}
 			return n, true, at
 		}
 	}

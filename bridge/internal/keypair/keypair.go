@@ -69,12 +69,10 @@ func (p *Pair) get() (*tls.Certificate, error) {
 func (p *Pair) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate,
-			error) {
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return p.get()
 		},
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate,
-			error) {
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return p.get()
 		},
 	}

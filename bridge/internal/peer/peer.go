@@ -98,7 +98,6 @@ func From(ctx context.Context) Who {
 }
 
 // With returns ctx for requests of a known user, for example in a test.
-func With(ctx context.Context,
-	who Who) context.Context {
+func With(ctx context.Context, who Who) context.Context {
 	return context.WithValue(ctx, key{}, who)
 }

@@ -87,8 +87,7 @@ func check(root *os.Root, path string, before fs.FileInfo) error {
 	case mode&0o022 != 0:
 		return fmt.Errorf(
 			"others may write to %s (its mode is %04o): check what is in it, then chmod 700 %s",
-			path,
-			mode, path)
+			path, mode, path)
 	case mode&0o077 != 0:
 		if err := root.Chmod(".", 0o700); err != nil {
 			return fmt.Errorf("others may look into %s (its mode is %04o): %w; chmod 700 %s", path,

@@ -155,15 +155,13 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 	error) {
 	shy := &shyConn{Conn: newIgnoring(over), spoken: make(chan struct{})}
 	client := http.Client{
-		CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
+		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
-				return shy,
-					nil
+				return shy, nil
 			},
 		},
 	}

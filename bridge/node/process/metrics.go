@@ -97,8 +97,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	say("build_info", "1, labelled with the version.", "version", f.version, 1)
 	for issuer, had := range f.health.keys.KeyTimes() {
 		say("keys_timestamp_seconds", "When the keys of an issuer were had last, as Unix time.",
-			"issuer", issuer,
-			float64(had.Unix()))
+			"issuer", issuer, float64(had.Unix()))
 	}
 	all("", f.health.node.Stats())
 	if hooks := f.agents.Webhooks(); hooks != nil {

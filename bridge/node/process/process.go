@@ -80,8 +80,7 @@ func Run(ctx context.Context, o Options) error {
 
 func (o *Options) started(listen, admin net.Listener, n *node.Node) {
 	o.Log.Info("pages and agents are served", "listen", listen.Addr().String(), "public",
-		o.PublicURL, "node", n.ID(),
-		"cluster", n.ClusterAddr())
+		o.PublicURL, "node", n.ID(), "cluster", n.ClusterAddr())
 	if o.Started == nil {
 		return
 	}
@@ -153,9 +152,8 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		UserMessages: o.UserMessages,
 		Interval:     o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
 	doors := endpoint.Options{Version: o.Version, Tickets: verifier, PublicURL: o.PublicURL,
-		Origins: o.AllowOrigins, Roots: roots,
-		Shares: o.Shares, Admitted: p.admitted, DebuggingTools: o.DebuggingTools,
-		NoSubscriptions: o.NoSubscriptions, Log: o.Log}
+		Origins: o.AllowOrigins, Roots: roots, Shares: o.Shares, Admitted: p.admitted,
+		DebuggingTools: o.DebuggingTools, NoSubscriptions: o.NoSubscriptions, Log: o.Log}
 	if p.traces != nil {
 		members.Tracer, doors.Seen = p.traces, p.traces.Seen
 	}

@@ -108,8 +108,7 @@ func (t *Traces) Agents(next http.Handler) http.Handler {
 			list = append(list, attribute.String("mcp.method.name", known(method)))
 		}
 		ctx, span := t.tracer.Start(ctx, "agent's request",
-			trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(list...))
+			trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(list...))
 		defer span.End()
 		r = r.WithContext(ctx)
 		// For the other node, if the request is passed on.

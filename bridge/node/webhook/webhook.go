@@ -149,8 +149,7 @@ func (q *requests) Subscribe(ctx context.Context, r events.WebhookRequest) ([]by
 	secret, ok := ParseSecret(r.Secret)
 	if !ok {
 		return nil, invalid(fmt.Errorf("delivery.secret must be %s and base64 of %d to %d bytes",
-			secretPrefix, minSecret,
-			maxSecret))
+			secretPrefix, minSecret, maxSecret))
 	}
 	if err := s.client.Check(ctx, u); errors.Is(err, errAddress) {
 		return nil, invalid(err)

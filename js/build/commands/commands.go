@@ -51,8 +51,7 @@ func Link(root, version, dir string) error {
 	for name, tags := range Programs {
 		// Without cgo the programs are static, and do not have 1.5 MB of libc in memory.
 		cmd := exec.Command("go", "build", "-trimpath", "-tags", tags, "-ldflags",
-			"-s -w -X main.version="+version,
-			"-o", dir+"/", "./bridge/cmd/"+name)
+			"-s -w -X main.version="+version, "-o", dir+"/", "./bridge/cmd/"+name)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {

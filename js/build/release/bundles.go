@@ -149,8 +149,7 @@ func bundleManifest(version string, platform commands.Platform) object {
 		"server": object{"type": "binary", "entry_point": "server/pagewire", "mcp_config": object{
 			"command": "${__dirname}/server/pagewire", "env": object{},
 			"args": []string{"serve", "--launch=${user_config.launch}",
-				"--chrome=${user_config.attach}",
-				"--inject=${user_config.inject}"}}},
+				"--chrome=${user_config.attach}", "--inject=${user_config.inject}"}}},
 		"user_config": object{
 			"launch": option("boolean", "Launch a browser",
 				"Open a browser of the agent's own, with an empty profile", false),

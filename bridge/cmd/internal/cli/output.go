@@ -18,8 +18,7 @@ func Acts(r rune) bool { return !unicode.IsPrint(r) }
 
 // Plain makes a text one line, and replaces characters that act.
 func Plain(s string) string {
-	return strings.NewReplacer("\n", " ", "\t", " ").
-		Replace(Harmless(s))
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Harmless(s))
 }
 
 // Harmless replaces characters that act, and keeps line ends and tabs.

@@ -54,9 +54,8 @@ func ourProgram(path string) bool {
 
 // changesCommand is a command line that runs pagewire changes and nothing else: in a pipeline or a
 // list of commands a person has put it there. The first word is the program.
-var changesCommand = regexp.MustCompile(strings.ReplaceAll(
-	`^(?:& )?(word) changes(?: word)*$`, "word",
-	`(?:[\w./:@%+,=*~$\\-]|'[^']*'|"[^"]*"|\\')+`))
+var changesCommand = regexp.MustCompile(strings.ReplaceAll(`^(?:& )?(word) changes(?: word)*$`,
+	"word", `(?:[\w./:@%+,=*~$\\-]|'[^']*'|"[^"]*"|\\')+`))
 
 // ourHook reports whether a hook is ours: it runs pagewire changes, in each of the shells that it
 // has a command for.

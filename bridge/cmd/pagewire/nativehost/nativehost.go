@@ -105,8 +105,7 @@ func (h Place) Host() (program string, ours bool, err error) {
 
 func manifestFor(binary string, firefox bool) []byte {
 	m := manifest{Name: extension.HostName, Description: "Pagewire: live page state for AI agents",
-		Path: binary,
-		Type: "stdio"}
+		Path: binary, Type: "stdio"}
 	if firefox {
 		m.AllowedExtensions = []string{extension.FirefoxID}
 	} else {
@@ -155,8 +154,7 @@ func (h Place) Install(ctx context.Context, program string, force bool) error {
 		return err
 	}
 	if out, err := exec.CommandContext(ctx, "reg", "add", h.key, "/ve", "/t", "REG_SZ", "/d",
-		h.File(),
-		"/f").CombinedOutput(); err != nil {
+		h.File(), "/f").CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: reg add %s: %w: %s", h.Browser, h.key, err, cli.Plain(string(out)))
 	}
 	return nil
