@@ -23,7 +23,6 @@ package access
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -65,7 +64,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Guard checks requests for a gateway's HTTP handlers.
+// A Guard checks requests for a gateway's HTTP handlers. Their http.Server must have
+// peer.ConnContext: without it no client counts as this user's.
 type Guard struct {
 	o       Options
 	tickets tickets
@@ -79,13 +79,6 @@ type Guard struct {
 func New(o Options) *Guard {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Guard{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
-}
-
-// ConnContext is for the http.Server of a Guard's handlers. It asks the kernel for the client's
-// user when a connection begins. Without it no client counts as this user's.
-func ConnContext(ctx context.Context,
-	c net.Conn) context.Context {
-	return peer.ConnContext(ctx, c)
 }
 
 // Agents admits requests with the token. It is for handlers that show contents or change anything.
@@ -278,8 +271,7 @@ func (g *Guard) Count(reason string, r *http.Request) {
 	}
 	if !quiet {
 		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path",
-			short(r.URL.Path), "so far",
-			n)
+			short(r.URL.Path), "so far", n)
 	}
 }
 

@@ -70,7 +70,7 @@ func build(t *testing.T, o Options) *door {
 	mux.Handle(SessionPath, d.guard.Sessions())
 	mux.Handle("/", d.guard.Anybody(says("ok")))
 	d.Server = httptest.NewUnstartedServer(mux)
-	d.Config.ConnContext = ConnContext
+	d.Config.ConnContext = peer.ConnContext
 	t.Cleanup(d.Close)
 	return d
 }

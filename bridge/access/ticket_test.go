@@ -231,7 +231,7 @@ func TestFeedOfTheExtension(t *testing.T) {
 	const ours, secret = "chrome-extension://ours", "the extension's secret"
 	d := openFeeds(t, Options{Token: token, Extension: ours, Secret: func() (string, error) { return secret, nil }})
 	proves := func(secret string) func(texts) error {
-		return func(c texts) error { return proof.Dial(t.Context(), c, secret, d.Listener.Addr().String()) }
+		return func(c texts) error { return testkit.Prove(t.Context(), c, secret, d.Listener.Addr().String()) }
 	}
 	from := func(origin string) http.Header { return http.Header{"Origin": {origin}} }
 	if got, err := d.feed(from(ours), proves(secret)); got != "admitted" {

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/access"
 	"github.com/pagewire/pagewire/bridge/internal/peer"
 	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/internal/retry"
@@ -112,7 +111,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(access.ConnContext(ctx, c), key{}, c)
+			return context.WithValue(peer.ConnContext(ctx, c), key{}, c)
 		},
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {

@@ -12,8 +12,8 @@
 // HMAC uses SHA-256 and the secret. Its input is the line "pagewire proof 1" and then the words,
 // one a line. HMACs and nonces (32 random bytes each) are base64url. where is the address that was
 // dialled, as each end knows it. A squatter that relays all messages to the true gateway at another
-// port has the wrong address. js/extension/prove.ts does the same in a browser; the tests of both
-// read testdata/vectors.json.
+// port has the wrong address. The end that connects is js/extension/prove.ts, in a browser; the tests
+// of both read testdata/vectors.json.
 //
 // Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
 //
@@ -40,7 +40,7 @@ type Messages interface {
 	Write(ctx context.Context, message []byte) error
 }
 
-// ErrNotProved means that the other end does not know our secret. Both ends get it.
+// ErrNotProved means that the other end does not know our secret.
 var ErrNotProved = errors.New("the other end does not prove that it knows the secret")
 
 const (
@@ -55,28 +55,6 @@ type note struct {
 }
 
 var nonceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
-
-// Dial waits until the end that accepted it at where has proved itself, and then proves itself to
-// that end.
-func Dial(ctx context.Context, m Messages, secret, where string) error {
-	if secret == "" { // an empty secret is known to all
-		return ErrNotProved
-	}
-	ours := nonce()
-	if err := write(ctx, m, note{Type: helloType, Nonce: ours}); err != nil {
-		return err
-	}
-	theirs, err := read(ctx, m)
-	if err != nil {
-		return err
-	}
-	if theirs.Type != proofType || !nonceShape.MatchString(theirs.Nonce) ||
-		!same(theirs.Proof, mac(secret, "gateway", where, ours, theirs.Nonce)) {
-		return ErrNotProved
-	}
-	return write(ctx, m,
-		note{Type: proofType, Proof: mac(secret, "client", where, ours, theirs.Nonce)})
-}
 
 // Accept proves itself to an end that has connected to where, and returns nil if that end then
 // proves itself too. hello is that end's first message. The caller closes the connection.

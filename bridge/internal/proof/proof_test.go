@@ -63,7 +63,7 @@ func accept(t *testing.T, p *pipe, secret, where string) <-chan error {
 func TestBothProveThemselves(t *testing.T) {
 	client, gateway := pipes()
 	accepted := accept(t, gateway, secret, where)
-	if err := Dial(t.Context(), client, secret, where); err != nil {
+	if err := testkit.Prove(t.Context(), client, secret, where); err != nil {
 		t.Errorf("the client: %v", err)
 	}
 	if err := testkit.Receive(t, "the gateway decides", accepted); err != nil {
@@ -88,7 +88,7 @@ func TestWhoDoesNotKnowTheSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, gateway := pipes()
 			accepted := accept(t, gateway, c.gatewaySecret, c.gatewayWhere)
-			if err := Dial(t.Context(), client, c.clientSecret, c.clientWhere); err == nil {
+			if err := testkit.Prove(t.Context(), client, c.clientSecret, c.clientWhere); err == nil {
 				t.Error("the client believes it")
 			}
 			close(client.out)

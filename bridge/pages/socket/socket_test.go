@@ -19,7 +19,6 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/internal/proof"
 	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/internal/seats"
 	"github.com/pagewire/pagewire/bridge/internal/wsconn"
@@ -394,7 +393,7 @@ func (p *place) connectExtension() *wsconn.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	testkit.OK(p.t, proof.Dial(p.t.Context(), c.Notes(), secret, p.addr))
+	testkit.OK(p.t, testkit.Prove(p.t.Context(), c.Notes(), secret, p.addr))
 	return c
 }
 
@@ -416,10 +415,10 @@ func TestForgedExtension(t *testing.T) {
 		for name, attempt := range map[string]func(*wsconn.Conn) error{
 			"the page at once": func(c *wsconn.Conn) error { return c.Write(t.Context(), []byte(hello)) },
 			"another secret": func(c *wsconn.Conn) error {
-				return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], p.addr)
+				return testkit.Prove(t.Context(), c.Notes(), "x"+secret[1:], p.addr)
 			},
 			"another address": func(c *wsconn.Conn) error {
-				return proof.Dial(t.Context(), c.Notes(), secret, "127.0.0.1:1")
+				return testkit.Prove(t.Context(), c.Notes(), secret, "127.0.0.1:1")
 			},
 			"a proof of its own": func(c *wsconn.Conn) error {
 				return errors.Join(

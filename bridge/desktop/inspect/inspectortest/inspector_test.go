@@ -29,6 +29,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/access"
 	"github.com/pagewire/pagewire/bridge/desktop/inspect"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/internal/peer"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 )
@@ -395,7 +396,7 @@ func TestInspectorTakesATicket(t *testing.T) {
 	mux.Handle(access.FeedPath, guard.Feed(handler))
 	mux.Handle(access.SessionPath, guard.Sessions())
 	server := httptest.NewUnstartedServer(mux)
-	server.Config.ConnContext = access.ConnContext
+	server.Config.ConnContext = peer.ConnContext
 	server.Start()
 	t.Cleanup(server.Close)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
