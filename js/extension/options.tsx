@@ -1,13 +1,11 @@
 // The options: every site that the user has allowed, the switches, and the refusals.
 import { render } from "preact";
-import { startTheme } from "../parts/theme.ts";
 import { Gateway, Switch } from "./parts.tsx";
 import { Parts } from "./shares.tsx";
 import { maxProfile, type GrantedSite, type What } from "./permissions.ts";
 import { subscribe, type PanelState } from "./state.ts";
 
 const root = document.getElementById("app")!;
-startTheme();
 
 function Origins({ what, sites }: { what: What; sites: readonly GrantedSite[] }) {
   return (

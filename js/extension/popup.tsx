@@ -1,13 +1,11 @@
 // The popup: the number of things that the page in front offers, what it shows, and the buttons to
 // allow each.
 import { render } from "preact";
-import { startTheme } from "../parts/theme.ts";
 import { Everything, Gateway, originOf, Sites, Switch } from "./parts.tsx";
 import { Share } from "./shares.tsx";
 import { subscribe, type PanelState } from "./state.ts";
 
 const root = document.getElementById("app")!;
-startTheme();
 // A test opens this page in a tab, and names the tab that it is about.
 const asked = Number(new URLSearchParams(location.search).get("tab"));
 let tab = asked || undefined;

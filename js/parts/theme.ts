@@ -18,7 +18,7 @@ export function theme(): Theme {
   return document.documentElement.dataset.theme === "dark" ? "dark" : "light";
 }
 
-export function startTheme(changed: () => void = () => {}) {
+export function startTheme(changed: () => void) {
   const set = () => (document.documentElement.dataset.theme = chosen() ?? (dark.matches ? "dark" : "light"));
   set();
   dark.addEventListener("change", () => {
