@@ -272,6 +272,26 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// What a killed daemon has left is removed, but not what one that runs has.
+func TestClear(t *testing.T) {
+	m := newMachine(t) // in the end nothing is left
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	Clear(m.hub)
+	dead := m.daemon()
+	a.cmd.Process.Kill()
+	dead.Kill()
+	testkit.Ends(t, "its agent is killed", a.exited)
+	testkit.Eventually(t, "it is killed", func() bool {
+		_, err := m.dial(AsProbe)
+		return errors.Is(err, ErrNone)
+	})
+	testkit.Eventually(t, "nothing is left", func() bool {
+		Clear(m.hub) // the kernel frees a killed daemon's lock a moment after its socket
+		return len(m.files()) == 0
+	})
+}
+
 // A command does not fail because a daemon is being replaced.
 func TestCommandWaitsForADaemonThatIsStarted(t *testing.T) {
 	m := newMachine(t)
@@ -648,6 +668,38 @@ func TestDaemonThatWaitsForAProcessor(t *testing.T) {
 		synctest.Wait()
 		if !strings.Contains(said.String(), "the daemon is silent") { // its end is no socket, and is left alone
 			t.Errorf("of one that hangs is said %q", &said)
+		}
+		agent.Close()
+		its.Close()
+		testkit.OK(t, <-ended)
+	})
+}
+
+// A daemon's heartbeat and its answer to a probe come together after a silence, since it has waited for a processor. The
+// connection works, and stays.
+func TestHeartbeatDuringAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, its := memoryConns()
+		c.Daemon.PID = 1
+		var said strings.Builder
+		in, agent := io.Pipe()
+		ended := make(chan error, 1)
+		probes := 0
+		go func() {
+			ended <- Pipe(t.Context(), PipeOptions{In: in, Out: io.Discard, Log: slog.New(slog.NewTextHandler(&said, nil)),
+				Dial: func(context.Context, Hello) (*Conn, error) { return c, nil },
+				Probe: func(context.Context, Hello) (*Conn, error) {
+					probes++
+					io.WriteString(its, beatLine)
+					answer, _ := memoryConns()
+					answer.Daemon.PID = 1
+					return answer, nil
+				}})
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if said.Len() > 0 || probes < 2 {
+			t.Errorf("after %d probes is said %s", probes, &said)
 		}
 		agent.Close()
 		its.Close()

@@ -186,6 +186,23 @@ func Succeed(ctx context.Context, hub, version string) (release func(), err erro
 	return release, nil
 }
 
+// Clear removes the files of a killed daemon, unless another one runs or is being started.
+func Clear(hub string) {
+	dir, err := userdir.Open(hub)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	lock, err := dir.TryLock(startLock)
+	if err != nil {
+		return
+	}
+	defer lock.Remove()
+	if l, err := dir.Listen(socketName); err == nil {
+		l.Remove()
+	}
+}
+
 // greet connects and exchanges hellos. While the daemon retires, it connects again.
 func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
 	for range retry.Attempts(ctx, retireEvery, retireEvery) {

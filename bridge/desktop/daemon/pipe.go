@@ -446,12 +446,15 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 		}
 		var answers int
 		s.had += c.atWork(func() { answers = p.probe(ctx, c.Daemon.PID) })
+		if c.heard.Load() {
+			continue
+		}
 		if answers == c.Daemon.PID {
 			p.o.Log.Warn("the daemon works, and this connection to it does not: another is made")
 			c.Close()
 			return
 		}
-		if c.heard.Load() || s.had < enough {
+		if s.had < enough {
 			continue
 		}
 		s.long, s.had = 0, 0

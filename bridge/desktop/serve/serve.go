@@ -21,6 +21,7 @@ func Agent(ctx context.Context, o Options) error {
 	}
 	ctx, stop := agents.Orphaned(ctx)
 	defer stop()
+	defer daemon.Clear(o.Hub) // no later agent may come
 	var alone atomic.Pointer[process]
 	end := func() {
 		if p := alone.Swap(nil); p != nil {

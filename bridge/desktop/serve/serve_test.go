@@ -28,6 +28,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/internal/parts"
+	"github.com/pagewire/pagewire/bridge/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/node/uplink"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -133,6 +134,25 @@ func TestForeground(t *testing.T) {
 	leaveOwn()
 	if _, err := Ask(ctx, o.Hub, "1"); !errors.Is(err, daemon.ErrNone) {
 		t.Errorf("behind its end: %v", err)
+	}
+}
+
+// The last agent's process removes what a killed daemon has left, since no other may come.
+func TestLastAgentLeavesNothing(t *testing.T) {
+	o := options(t)
+	o.Start = []string{"false"}
+	dir := testkit.Must(userdir.Open(o.Hub))(t)
+	defer dir.Close()
+	files := strings.TrimSuffix(dir.Path("log"), ".log") + "-"
+	socket := files + "daemon"
+	l := testkit.Must(net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"}))(t)
+	l.SetUnlinkOnClose(false)
+	testkit.OK(t, l.Close(), os.WriteFile(socket+".lock", nil, 0o600))
+	a, leave := connect(t, Agent, o)
+	a.URIs()
+	leave()
+	if left := testkit.Must(filepath.Glob(files + "*"))(t); len(left) > 0 {
+		t.Errorf("left are %v", left)
 	}
 }
 
