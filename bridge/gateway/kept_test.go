@@ -22,6 +22,7 @@ var mayKeep = map[string]int{
 	// what a subscription to many pages follows, until it needs room
 	"events.Changes.in": staying * events.MaxURIs, "events.Changes.items": staying * events.MaxURIs,
 	"events.Changes.latest": staying * events.MaxURIs, "events.Following.asked": staying * events.MaxURIs,
+	"events.Changes.dirty": staying * events.MaxURIs, "events.Changes.old": staying * events.MaxURIs, // until they are back
 	"follow.count.followers": staying * events.MaxURIs, "follow.Books.watches": staying * events.MaxURIs,
 }
 
