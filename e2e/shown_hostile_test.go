@@ -216,8 +216,6 @@ func TestShownLongHiddenTexts(t *testing.T) {
 func TestShownTooManyElements(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
-	// Each read takes long, and a look without a pause is told in one turn.
-	inWorld[any](b, "turns = 1")
 	run[any](b.tab,
 		`document.body.innerHTML = "<p id=p>Start</p>" + "<b></b>".repeat(255_000) + "<p>End"`)
 	b.watches()

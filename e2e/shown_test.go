@@ -88,8 +88,7 @@ func (b *shownTab) enter() {
 		globalThis.lines = async (options) => (await read(options)).split("\n").slice(2).join("\n");
 		const turn = () => new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; postMessage.call(port2, 0); });
 		/** Ends when the reader has told all that it has to tell at this time. */
-		globalThis.turns = 3;
-		globalThis.settle = async () => { for (let i = 0; i < turns; i++) { await turn(); await read(); } };
+		globalThis.settle = async () => { for (let i = 0; i < 3; i++) { await turn(); await read(); } };
 		/** Time passes, and what has waited for it happens. */
 		globalThis.pass = async (ms) => {
 			for (const end = clock.time + ms; ; ) {
