@@ -165,17 +165,7 @@ func TestExtensionSharesAPart(t *testing.T) {
 			.observe(document, { subtree: true, childList: true, attributes: true })`)
 	popup := x.popupOf("Run 4821")
 	section := "[aria-label='Parts of " + ci + "'] "
-	point := func() {
-		popup.shows(section + "[data-do=pick]")
-		popup.do(chromedp.Click(section + "[data-do=pick]"))
-		_, err := chromedp.Call(p.ctx, cdppage.BringToFront, cdp.Empty{})
-		p.must(err)
-		testkit.Eventually(t, "the part below the pointer is marked", func() bool {
-			p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 5, 5))
-			p.hover("#job")
-			return run[string](p, `return getComputedStyle(job).cursor`) == "crosshair"
-		})
-	}
+	point := func() { popup.pointsInPage(section, p, "#job") }
 	unmarked := func() {
 		testkit.Eventually(t, "it is not marked any more",
 			func() bool { return run[string](p, `return getComputedStyle(job).cursor`) == "auto" })
@@ -221,6 +211,20 @@ func TestExtensionSharesAPart(t *testing.T) {
 	agent.Shows(ci + "/.pagewire/parts/firefox")
 	options.do(chromedp.Click("[data-part=firefox] [data-do=forget]"))
 	agent.Shows()
+}
+
+// pointsInPage begins to point, in the popup, and moves the pointer to an element of a page.
+func (popup *tab) pointsInPage(section string, p *tab, selector string) {
+	p.t.Helper()
+	popup.shows(section + "[data-do=pick]")
+	popup.do(chromedp.Click(section + "[data-do=pick]"))
+	_, err := chromedp.Call(p.ctx, cdppage.BringToFront, cdp.Empty{})
+	p.must(err)
+	testkit.Eventually(p.t, "the part below the pointer is marked", func() bool {
+		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 5, 5))
+		p.hover(selector)
+		return run[string](p, `return getComputedStyle(document.querySelector("`+selector+`")).cursor`) == "crosshair"
+	})
 }
 
 func (b *tab) hover(selector string) {

@@ -37,6 +37,7 @@ type extended struct {
 	t    *testing.T
 	home userHome
 	ctx  context.Context // of an unused first tab
+	end  func()
 }
 
 // extend runs a browser with the extension, and installs the native host if hosted is set.
@@ -65,7 +66,7 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 		t.Fatal(err)
 	}
 	t.Cleanup(end)
-	x := &extended{t: t, home: h, ctx: ctx}
+	x := &extended{t: t, home: h, ctx: ctx, end: end}
 	testkit.Eventually(t, "the extension is there", func() bool { return x.worker() != "" })
 	x.placed(x.attachWorker())
 	return x
@@ -247,7 +248,7 @@ func TestExtension(t *testing.T) {
 		{"leaves a stopped daemon", (*extended).leavesAStoppedDaemon},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			one.test(&extended{t, h, x.ctx}, t,
+			one.test(&extended{t, h, x.ctx, x.end}, t,
 				&started{Agent: agent.Agent, t: t, cmd: agent.cmd, log: agent.log})
 		})
 	}

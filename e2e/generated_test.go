@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,6 +37,17 @@ type place struct {
 // gatewayPlace is `pagewire serve` in a process of its own.
 func gatewayPlace(t *testing.T) place {
 	h, address := newHome(t), testkit.Addr(t)
+	command := h.servesHTTP(t, address)
+	t.Cleanup(func() {
+		command.Process.Signal(syscall.SIGTERM)
+		if err := command.Wait(); err != nil {
+			t.Errorf("the gateway ends with %v", err)
+		}
+	})
+	return h.place(t, address)
+}
+
+func (h userHome) servesHTTP(t *testing.T, address string) *exec.Cmd {
 	command, _ := h.command(t, "serve", "--hub", h.hub, "--http", address, "--allow-origin",
 		generated.Origin,
 		"--allow-origin", honest,
@@ -43,12 +55,11 @@ func gatewayPlace(t *testing.T) place {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		command.Process.Signal(syscall.SIGTERM)
-		if err := command.Wait(); err != nil {
-			t.Errorf("the gateway ends with %v", err)
-		}
-	})
+	return command
+}
+
+// place waits until the gateway listens.
+func (h userHome) place(t *testing.T, address string) place {
 	p := place{h.hub, "http://" + address + "/mcp", "", func(string) string { return "" }}
 	testkit.Eventually(t, "the gateway listens", func() bool {
 		token, err := os.ReadFile(filepath.Join(h.dir, "pagewire/token"))

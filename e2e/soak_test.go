@@ -3,8 +3,11 @@
 package e2e
 
 // A user's whole day in some minutes. Tabs, agents and a daemon come and go, with all transports,
-// next to a fleet (soak_fleet_test.go), while soak_report_test.go measures. The rules have their
-// own tests. This test looks for faults that appear only after thousands of steps, and for growth.
+// beside pages that know nothing of Pagewire and programs of others (soak_foreign_test.go), a
+// gateway with hostile pages (soak_hostile_test.go), and a fleet (soak_fleet_test.go).
+// soak_scopes_test.go hears what agents must not, and soak_report_test.go measures. The rules have
+// their own tests. This test looks for faults that appear only after thousands of steps, and for
+// growth.
 
 import (
 	"context"
@@ -21,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -43,15 +47,29 @@ const (
 
 // soakPage changes a resource whenever its server says so, because a browser throttles the timers
 // of hidden tabs. Counts begin with the time, so those of the next document are higher. The page
-// sends its state to its server: agents must hold the same.
+// sends its state to its server: agents must hold the same. At each seventh change another owner
+// takes the resource's name, and the tool's.
 const soakPage = `
-	const tab = new URL(location).searchParams.get("tab"), born = Date.now(), uris = [], state = {};
+	const tab = new URL(location).searchParams.get("tab"), born = Date.now(), uris = [], state = {}, owners = {};
+	const own = (name, register) => {
+		owners[name]?.abort();
+		register(navigator.modelContext, { signal: (owners[name] = new AbortController()).signal });
+	};
+	const take = (uri) => own(uri, (context, options) =>
+		context.registerResource({ uri, name: "r" + uri.slice(location.origin.length + 3), read: () => state[uri] }, options));
+	const tool = () => own("mark", (context, options) => context.registerTool({ name: "mark" + tab, description: "Marks.",
+		inputSchema: { type: "object", properties: { by: { type: "string" } } },
+		execute: async ({ by }) => {
+			await fetch("/ran?by=" + by, { method: "POST" });
+			return { content: [{ type: "text", text: location.origin + " is marked" }] };
+		} }, options));
 	for (let i = 0; i < 10; i++) {
 		const uri = location.origin + "/r/" + tab + "/" + i;
 		uris.push(uri);
 		state[uri] = uri + " is " + born + " at " + born;
-		navigator.modelContext.registerResource({ uri, name: "r" + tab + "." + i, read: () => state[uri] });
+		take(uri);
 	}
+	tool();
 	(async () => {
 		for (let n = 0; ; n++) {
 			const answer = await fetch("/tick?tab=" + tab, { method: "POST", body: JSON.stringify(state) }).catch(() => 0);
@@ -59,7 +77,8 @@ const soakPage = `
 			if ((await answer.text()) !== "go") continue;
 			const uri = uris[n % uris.length];
 			state[uri] = uri + " is " + (born + n) + " at " + Date.now();
-			navigator.modelContext.notifyResourceUpdated(uri);
+			if (n % 7) navigator.modelContext.notifyResourceUpdated(uri);
+			else take(uri), tool();
 		}
 	})();`
 
@@ -67,32 +86,53 @@ const soakPage = `
 type soak struct {
 	*soakReport
 	fleet   *soakFleet
+	web     *soakWeb
+	peer    *soakPeer
 	rand    *rand.Rand
 	h       userHome
 	x       *extended
 	newer   string // the program of the next version
 	kinds   map[string]*site
 	tabs    []*soakTab
-	number  int        // of tabs
-	calm    bool       // the daemon and the nodes are not ended: growth shows only in long lives
-	keeper  *soakAgent // has launched a browser
+	number  int         // of tabs
+	calm    atomic.Bool // the daemon and the nodes are not ended: growth shows only in long lives
+	keeper  *soakAgent  // has launched a browser
 	agents  []*soakAgent
 	coreTab *soakTab
 
-	mu     sync.Mutex
-	paused bool
-	ticks  map[string]int       // since the pause, by tab
-	truth  map[string]string    // texts by URI
-	due    map[string]time.Time // when a tab is to continue
+	mu      sync.Mutex
+	paused  bool
+	opening bool                 // tabs wait for the others
+	ticks   map[string]int       // since the pause, by tab
+	truth   map[string]string    // texts by URI
+	due     map[string]time.Time // when a tab is to continue
+	calls   map[string]*soakCall // of pages' tools
 }
 
 type soakTab struct {
 	kind, number string
 	ctx          context.Context // nil in the launched browser
 	site         *site
+	origin       string
+	part         bool // a person has picked a part of it
+}
+
+// uri is one of the tab's resources.
+func (b *soakTab) uri(i int) string {
+	switch {
+	case !b.isForeign():
+		return fmt.Sprint(b.origin, "/r/", b.number, "/", i)
+	case b.part && i%2 == 0:
+		return b.origin + "/.pagewire/parts/mark"
+	}
+	return b.origin + "/.pagewire/shown"
 }
 
 func (s *soak) served(kind, tag string) *site {
+	pause := soakPause
+	if isForeign(kind) {
+		pause = foreignPause
+	}
 	at := serve(s.t, page{tag: tag, script: soakPage})
 	if kind == "extension" {
 		at.Close()
@@ -100,6 +140,15 @@ func (s *soak) served(kind, tag string) *site {
 	}
 	files := at.Config.Handler
 	at.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/ran":
+			s.ran(kind, r.URL.Query().Get("by"))
+			return
+		case r.URL.Path == "/" && isForeign(kind): // a small page
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<!doctype html><link rel=icon href=data:,><script>", foreignPage, "</script><body>")
+			return
+		}
 		if r.URL.Path != "/tick" {
 			files.ServeHTTP(w, r)
 			return
@@ -114,8 +163,12 @@ func (s *soak) served(kind, tag string) *site {
 		}
 		tab := r.URL.Query().Get("tab")
 		s.ticks[tab]++
-		due := s.due[tab].Add(soakPause) // the next pause makes up for a busy machine's delay
-		if due.Before(time.Now().Add(-soakPause)) {
+		pause := pause
+		if s.opening {
+			pause = 10 * time.Second
+		}
+		due := s.due[tab].Add(pause) // the next pause makes up for a busy machine's delay
+		if due.Before(time.Now().Add(-pause)) {
 			due = time.Now()
 		}
 		s.due[tab] = due
@@ -137,21 +190,25 @@ func (s *soak) served(kind, tag string) *site {
 
 func (s *soak) pick(n int) int { return s.rand.IntN(n) }
 
-func (s *soak) nextTab(kind string) *soakTab {
+func (s *soak) nextTab(kind, origin string) *soakTab {
 	s.number++
-	b := &soakTab{kind: kind, number: strconv.Itoa(s.number), site: s.kinds[kind]}
+	b := &soakTab{kind: kind, number: strconv.Itoa(s.number), site: s.kinds[kind], origin: origin}
+	if origin == "" {
+		b.origin = b.site.URL
+	}
 	s.tabs = append(s.tabs, b)
 	return b
 }
 
-func (b *soakTab) url() string { return b.site.URL + "/?tab=" + b.number }
+func (b *soakTab) url() string { return b.origin + "/?tab=" + b.number }
 
-func (s *soak) openTab(kind string) {
-	b := s.nextTab(kind)
+func (s *soak) openTab(kind, origin string) *soakTab {
+	b := s.nextTab(kind, origin)
 	b.ctx, _ = chromedp.NewContext(s.x.ctx)
 	if err := load(b.ctx, b.url()); err != nil {
 		s.t.Fatalf("open a tab: %v", err)
 	}
+	return b
 }
 
 func (s *soak) closeTab() {
@@ -169,7 +226,7 @@ func (s *soak) closeTab() {
 		s.tabs = slices.Delete(s.tabs, i, i+1)
 		_ = chromedp.Cancel(b.ctx) // it may have closed
 		s.forget(b)
-		s.openTab(b.kind)
+		s.openTab(b.kind, b.origin).part = b.part
 	}
 }
 
@@ -185,15 +242,17 @@ func load(tab context.Context, url string) error {
 	return chromedp.Do(ctx, chromedp.Navigate(url))
 }
 
+// all are the agents of the user on stdio.
+func (s *soak) all() []*soakAgent {
+	return slices.DeleteFunc(append(slices.Clone(s.agents), s.keeper), func(a *soakAgent) bool { return a == nil })
+}
+
 // forget removes a tab's resources from the expectations of agents.
 func (s *soak) forget(b *soakTab) {
-	for _, a := range append(s.agents, s.keeper) {
-		if a == nil {
-			continue
-		}
+	for _, a := range s.all() {
 		a.mu.Lock()
 		for uri := range a.watched {
-			if strings.Contains(uri, "/r/"+b.number+"/") {
+			if strings.HasPrefix(uri, b.origin+"/r/"+b.number+"/") || strings.HasPrefix(uri, b.origin+"/.pagewire/") {
 				delete(a.watched, uri)
 			}
 		}
@@ -205,7 +264,8 @@ func (s *soak) forget(b *soakTab) {
 type soakAgent struct {
 	*testkit.Agent
 	s    *soak
-	cmd  *exec.Cmd // nil for an agent of a node
+	may  func(kind string) bool // the kinds of tabs in its scope
+	cmd  *exec.Cmd              // nil for an agent of a node
 	over chan struct{}
 
 	turn sync.Mutex // held while it waits for an answer
@@ -216,14 +276,15 @@ type soakAgent struct {
 	held    map[string]string
 }
 
-func (s *soak) openAgent(program string, args ...string) *soakAgent {
+func (s *soak) openAgent(program string, may func(kind string) bool, args ...string) *soakAgent {
 	cmd, _ := s.h.command(s.t, append([]string{"serve", "--hub", s.h.hub}, args...)...)
 	if program != "" {
 		cmd.Path = program
 	}
 	era := []string{testkit.Legacy, testkit.Modern}[s.pick(2)]
-	a := s.follows(testkit.Connect(s.t, &mcp.CommandTransport{Command: cmd}, era))
-	a.cmd = cmd
+	heard := &mcp.LoggingTransport{Transport: &mcp.CommandTransport{Command: cmd}, Writer: s.hears(args, may)}
+	a := s.follows(testkit.Connect(s.t, heard, era))
+	a.cmd, a.may = cmd, may
 	return a
 }
 
@@ -244,14 +305,18 @@ func (s *soak) follows(agent *testkit.Agent) *soakAgent {
 	return a
 }
 
-var soakText = regexp.MustCompile(`^(\S+) is (\d+) at (\d+)$`)
+// soakText is what a resource reads, or a line of what a page shows.
+var soakText = regexp.MustCompile(`(?m)^(\S+) is (\d+) at (\d+)$`)
+
+// soakPatience is longer than that of other tests: a busy machine is no fault.
+const soakPatience = 2 * testkit.Patience
 
 // look reads a URI, and reports a wrong answer. A read may fail while its page or the daemon is
 // being replaced.
 func (a *soakAgent) look(uri string, told bool) bool {
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), soakPatience)
 	defer cancel()
 	r, err := a.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 	switch {
@@ -280,7 +345,12 @@ func (a *soakAgent) isOver() bool {
 
 func (a *soakAgent) sees(uri, text string, told bool) {
 	m := soakText.FindStringSubmatch(text)
-	if m == nil || m[1] != uri {
+	foreign := strings.Contains(uri, "/.pagewire/")
+	if m == nil && foreign {
+		a.s.count(&a.s.failed) // its document is being loaded
+		return
+	}
+	if m == nil || m[1] != uri && !(foreign && strings.HasPrefix(uri, m[1]+".pagewire/")) {
 		a.s.finds(&a.s.wrong, "%s reads %q", uri, text)
 		return
 	}
@@ -294,13 +364,19 @@ func (a *soakAgent) sees(uri, text string, told bool) {
 	case known && told && count > before:
 		a.s.stale(time.Since(time.UnixMilli(at)))
 	}
-	a.seen[uri], a.held[uri] = count, text
+	a.seen[uri], a.held[uri] = count, m[0]
 	a.s.count(&a.s.reads)
 }
 
 func (a *soakAgent) watch() {
 	b := a.s.tabs[a.s.pick(len(a.s.tabs))]
-	uri := fmt.Sprint(b.site.URL, "/r/", b.number, "/", a.s.pick(resourcesOfATab))
+	for ; !a.may(b.kind); b = a.s.tabs[a.s.pick(len(a.s.tabs))] {
+		if a.s.pick(10) == 0 {
+			a.tries(b)
+			return
+		}
+	}
+	uri := b.uri(a.s.pick(resourcesOfATab))
 	a.mu.Lock()
 	has := a.watched[uri]
 	delete(a.watched, uri)
@@ -312,7 +388,7 @@ func (a *soakAgent) watch() {
 	if !a.look(uri, false) {
 		return // it is not listed yet
 	}
-	for end := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(soakPatience); ; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithDeadline(context.Background(), end)
 		// the next daemon may not have its page yet
 		err := a.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
@@ -344,11 +420,11 @@ func (s *soak) renewAgents() {
 	s.agents[i].close(s.pick(2) == 0)
 	s.did("agent ended, and one began")
 	program := s.newer // it retires an older daemon, once
-	if !s.calm && s.pick(2) == 0 {
+	if !s.calm.Load() && s.pick(2) == 0 {
 		program = ""
 	}
-	s.agents[i] = s.openAgent(program)
-	for range 20 {
+	s.agents[i] = s.openScoped(program)
+	for range 10 {
 		s.agents[i].watch()
 	}
 }
@@ -357,18 +433,43 @@ func (s *soak) renewProfile() {
 	if s.keeper != nil {
 		s.did("profile closed, and one opened")
 		s.keeper.close(false)
-		for _, b := range slices.Clone(s.tabs) {
-			if b.kind == "launched" {
-				s.forget(b)
-			}
-		}
-		s.tabs = slices.DeleteFunc(s.tabs, func(b *soakTab) bool { return b.kind == "launched" })
+		s.without(func(b *soakTab) bool { return b.ctx == nil })
 	}
-	args := []string{"--launch", "--headless"}
+	args := []string{"--launch", "--headless", "--name", "Soak", "--shown", s.foreignOrigin("named", "*")}
 	for range launchedTabs {
-		args = append(args, "--open", s.nextTab("launched").url())
+		args = append(args, "--open", s.nextTab("launched", "").url())
 	}
-	s.keeper = s.openAgent("", args...)
+	for n := range namedTabs {
+		args = append(args, "--open", s.nextTab("named", s.foreignOrigin("named", n)).url())
+	}
+	s.keeper = s.openAgent("", func(string) bool { return true }, args...)
+	s.awaitTabs()
+}
+
+// awaitTabs waits until the launched browser has opened its tabs. All of them have 30 s for that,
+// which a busy machine can exceed: then there is no browser, and a restart is as good as any.
+func (s *soak) awaitTabs() {
+	isOpen := func(b *soakTab) bool { return b.ctx != nil || s.ticks[b.number] > 0 }
+	for end := time.Now().Add(soakPatience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		s.mu.Lock()
+		opened := !slices.ContainsFunc(s.tabs, func(b *soakTab) bool { return !isOpen(b) })
+		s.mu.Unlock()
+		if opened {
+			return
+		}
+	}
+	s.did("launch that took too long")
+	s.renewProfile()
+}
+
+// without drops tabs that close.
+func (s *soak) without(closes func(*soakTab) bool) {
+	for _, b := range s.tabs {
+		if closes(b) {
+			s.forget(b)
+		}
+	}
+	s.tabs = slices.DeleteFunc(s.tabs, closes)
 }
 
 func (s *soak) signalDaemons(signal syscall.Signal) {
@@ -414,7 +515,7 @@ func (s *soak) revoke() {
 	p := s.x.popup(origin)
 	p.do(chromedp.Click("[aria-label='" + origin + "'] [data-do=revoke]"))
 	_ = chromedp.Cancel(p.ctx)
-	uri := func(b *soakTab) string { return fmt.Sprint(origin, "/r/", b.number, "/0") }
+	uri := func(b *soakTab) string { return b.uri(0) }
 	for _, a := range s.agents {
 		for _, b := range s.tabs {
 			if b.kind != "extension" {
@@ -423,7 +524,7 @@ func (s *soak) revoke() {
 			testkit.Eventually(s.t, "a page that is revoked is gone",
 				func() bool { return !a.Offers(uri(b)) })
 			if text, err := a.Read(uri(b)); err == nil {
-				s.finds(&s.wrong, "behind the revocation an agent reads %q", text)
+				s.finds(&s.leaks, "behind the revocation an agent reads %q", text)
 			}
 		}
 	}
@@ -431,31 +532,45 @@ func (s *soak) revoke() {
 }
 
 func (s *soak) step() {
+	all := s.all()
 	switch n := s.pick(100); {
+	case n < 36:
+		all[s.pick(len(all))].watch()
+	case n < 42:
+		s.keeper.watch()
 	case n < 50:
-		s.agents[s.pick(len(s.agents))].watch()
-	case n < 68:
+		s.callTool(all[s.pick(len(all))])
+	case n < 64:
 		s.closeTab()
-	case n < 78:
+	case n < 72:
 		s.renewAgents()
-	case s.calm && n < 87:
-	case n < 84:
+	case s.calm.Load() && n < 80:
+	case n < 77:
 		s.signalDaemons(syscall.SIGKILL)
-	case n < 87:
+	case n < 80:
 		s.signalDaemons(syscall.SIGSTOP)
-	case n < 91:
+	case n < 83:
 		s.did("extension's worker stopped")
 		if worker := s.x.worker(); worker != "" {
 			s.x.stop(worker)
 		}
-	case n < 94:
+	case n < 85:
 		s.killCore()
-	case n < 95:
+	case n < 86:
 		s.renewProfile()
-	case n < 97:
+	case n < 88:
 		s.revoke()
-	case !s.calm:
+	case n < 90:
+		s.pickPart()
+	case n < 94:
+		s.peer.step()
+	case n < 97:
+		s.web.step()
+	case s.calm.Load():
+	case n < 99:
 		s.fleet.step()
+	case s.pick(2) == 0:
+		s.restartBrowser()
 	}
 }
 
@@ -470,18 +585,19 @@ func (s *soak) settle() {
 		s.mu.Unlock()
 	}()
 	lacks := ""
-	for end := time.Now().Add(testkit.Patience); time.Now().
+	for end := time.Now().Add(soakPatience); time.Now().
 		Before(end); time.Sleep(50 * time.Millisecond) {
 		if lacks = s.lacks(); lacks == "" {
 			lacks = s.fleet.lacks()
 		}
 		if lacks == "" {
 			s.count(&s.settled)
+			s.t.Logf("after %v it is as the pages say", time.Since(s.began).Round(time.Second))
 			return
 		}
 	}
 	s.finds(&s.lost, "%s", lacks)
-	for _, a := range s.agents { // so that the same loss is not found again
+	for _, a := range s.all() { // so that the same loss is not found again
 		a.mu.Lock()
 		a.watched = map[string]bool{}
 		a.mu.Unlock()
@@ -496,7 +612,7 @@ func (s *soak) lacks() string {
 			return fmt.Sprintf("tab %s of %s has not said what it is", b.number, b.kind)
 		}
 	}
-	for i, a := range s.agents {
+	for i, a := range s.all() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for uri := range a.watched {
@@ -520,67 +636,104 @@ func TestSoak(t *testing.T) {
 	seed := testkit.Seed(t, "SOAK_SEED")
 	s := &soak{rand: rand.New(rand.NewPCG(seed, 1)), h: newHome(t), kinds: map[string]*site{},
 		truth: map[string]string{}, due: map[string]time.Time{}, ticks: map[string]int{},
+		calls: map[string]*soakCall{},
 		newer: filepath.Join(t.TempDir(), "pagewire")}
 	s.h.ctx = context.Background() // for as many minutes as it takes
 	s.soakReport = &soakReport{t: t, began: time.Now(), ops: map[string]int{}}
+	defer func() {
+		testkit.OK(t, os.MkdirAll("../bin/soak", 0o755), os.WriteFile("../bin/soak/daemon.log", []byte(s.h.log()), 0o644))
+	}()
 	build := testcmd.Command("go", "build", "-tags", "pagewire_assets", "-ldflags",
 		"-X main.version=9.0.0", "-o", s.newer,
 		"github.com/pagewire/pagewire/bridge/cmd/pagewire")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s.fleet = s.openFleet()
-	s.agents = []*soakAgent{s.openAgent("")}
-	s.x = extend(t, s.h, true)
-	s.served("extension", "")
-	s.served("launched", "")
-	for n := range 3 {
-		s.served(fmt.Sprint("own ", n), `<script src="/pagewire.js" data-gateway="ws://`+s.h.hub+
-			`"></script>`)
+	for kind, tag := range map[string]string{"extension": "", "launched": "", "foreign": " ", "named": " "} {
+		s.served(kind, tag)
 	}
+	for n, also := range []string{"", polyfill(t), globalServer(t)} { // libraries that want the same names
+		s.served(fmt.Sprint("own ", n), `<script src="/pagewire.js" data-gateway="ws://`+s.h.hub+`"></script>`+also)
+	}
+	s.fleet = s.openFleet()
+	s.web = s.openWeb()
+	s.agents = []*soakAgent{s.openAgent("", notNamed)}
+	s.openBrowser()
+	s.renewProfile()
+	s.peer = s.openPeer()
+	for len(s.agents) < soakAgents {
+		s.agents = append(s.agents, s.openScoped(""))
+	}
+	for _, a := range s.all() {
+		for range 10 {
+			a.watch()
+		}
+	}
+	s.t.Logf("after %v all is open", time.Since(s.began).Round(time.Second))
+	sampled := s.samples()
+	all, began := time.Duration(minutes*float64(time.Minute)), time.Now()
+	for n := 1; time.Since(began) < all; n++ {
+		s.calm.Store(time.Since(began) > all/2)
+		s.step()
+		if time.Sleep(500 * time.Millisecond); n%30 == 0 {
+			s.settle()
+			s.write(seed)
+		}
+	}
+	s.settle()
+	sampled()
+	t.Log("\n" + s.write(seed))
+	for _, a := range s.all() {
+		a.close(false)
+	}
+	s.x.end()
+	s.web.end(syscall.SIGTERM)
+	uninstall, _ := s.h.command(t, "extension", "uninstall", "--user-data-dir", filepath.Join(s.h.dir, "profile"))
+	testkit.OK(t, uninstall.Run())
+	testkit.OK(t, os.RemoveAll(filepath.Join(s.h.dir, "profile"))) // the browser's own
+	s.h.nothingLeft(t)
+	s.web.h.nothingLeft(t)
+}
+
+// openBrowser opens the browser with the extension, and its tabs.
+func (s *soak) openBrowser() {
+	s.opens(true)
+	defer s.opens(false)
+	s.x = extend(s.t, s.h, true, "--renderer-process-limit=4") // more would wait for each other on a busy machine
 	first := s.x.tab(s.kinds["extension"].URL + "/?tab=0")
 	s.x.allow(s.kinds["extension"].URL)
 	// nothing reads its events after tabTime, and then the events of all tabs wait
 	_ = chromedp.Cancel(first.ctx)
 	for range extensionTabs {
-		s.openTab("extension")
+		s.openTab("extension", "")
 	}
 	for n := range ownTabs {
-		s.openTab(fmt.Sprint("own ", n%3))
+		s.openTab(fmt.Sprint("own ", n%3), "")
+	}
+	for n := range foreignTabs {
+		s.showTab(s.openTab("foreign", s.foreignOrigin("foreign", n)))
 	}
 	s.openCoreTab()
-	s.renewProfile()
-	for len(s.agents) < soakAgents {
-		s.agents = append(s.agents, s.openAgent(""))
-	}
-	for _, a := range s.agents {
-		for range 20 {
-			a.watch()
-		}
-	}
-	sampled := s.samples(s.h)
-	all, began := time.Duration(minutes*float64(time.Minute)), time.Now()
-	for n := 1; time.Since(began) < all; n++ {
-		s.calm = time.Since(began) > all/2
-		s.step()
-		if time.Sleep(500 * time.Millisecond); n%30 == 0 {
-			s.settle()
-		}
-	}
-	s.settle()
-	sampled()
-	for _, a := range append(s.agents, s.keeper) {
-		a.close(false)
-	}
-	testkit.Eventually(t, "no profile is left", func() bool { return len(profiles(s.h)) == 0 })
-	s.write(seed)
+}
+
+func (s *soak) opens(opening bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opening = opening
+}
+
+func (s *soak) restartBrowser() {
+	s.did("browser with the extension restarted")
+	s.without(func(b *soakTab) bool { return b.ctx != nil })
+	s.x.end()
+	s.openBrowser()
 }
 
 // openCoreTab opens a tab whose core can be killed: see TestCoreDeath.
 func (s *soak) openCoreTab() {
 	at := serve(s.t, page{head: mortalCore, script: soakPage})
 	ctx, _ := chromedp.NewContext(s.x.ctx)
-	s.coreTab = &soakTab{ctx: ctx, site: at, number: "core"}
+	s.coreTab = &soakTab{ctx: ctx, site: at, origin: at.URL, number: "core"}
 	if err := load(ctx, s.coreTab.url()); err != nil {
 		s.t.Fatal(err)
 	}
