@@ -43,8 +43,8 @@ func Match(pattern, origin string) bool {
 }
 
 // IsPattern reports whether a text is a valid pattern for Match, other than Loopback: an origin as
-// browsers write it. Any other spelling, as with the usual port, matches no page, and would deny
-// none.
+// browsers write it, also one of an extension or an app. Any other spelling, as with the usual port,
+// matches no page, and would deny none.
 func IsPattern(pattern string) bool {
 	u, err := url.Parse(strings.ToLower(strings.TrimSuffix(pattern, "/")))
 	if err != nil || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
@@ -53,7 +53,8 @@ func IsPattern(pattern string) bool {
 	host := strings.TrimPrefix(u.Hostname(), "*.")
 	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	if usual == "" || u.Port() == usual || strings.HasSuffix(u.Host, ":") ||
+	if u.Scheme == "" || u.Scheme == "ws" || u.Scheme == "wss" || u.Scheme == "ftp" ||
+		usual != "" && u.Port() == usual || strings.HasSuffix(u.Host, ":") ||
 		u.Port() != "" && (err != nil || strconv.FormatUint(port, 10) != u.Port()) {
 		return false
 	}

@@ -12,6 +12,7 @@ func TestIsPattern(t *testing.T) {
 		"https://a.example:": false, "https://a.example:08443": false, "https://a.example:99999": false,
 		"https://b\u00fccher.example": false, "https://xn--bcher-kva.example": true, "https://a%2eexample": false,
 		"https://a.example.": false, "https://*.": false, "ws://a.example": false, "ftp://a.example": false,
+		"chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai": true, "tauri://localhost": true, "://a.example": false,
 		"http://127.1": false, "http://0x7f.0.0.1": false, "http://127.0.0.01": false, "http://2130706433": false,
 		"http://127.0.0.1:8080": true, "http://[::1]:8080": true, "http://[0:0::1]": false, "http://[::ffff:127.0.0.1]": false,
 		"http://[::1%25lo]": false, "http://localhost": true, "https://a_b.example": true, "https://a.example?": false,

@@ -104,9 +104,10 @@ const (
 	// routeRetry is the pause before another attempt to connect.
 	routeRetry = 500 * time.Millisecond
 	// routeTries bounds the attempts, one a second, to reach a node again that another one has
-	// named. Nearly always it has ended: without a bound, each node that had ever ended took a
-	// goroutine and an attempt each second. The addresses of Options.Join are tried for ever.
-	routeTries = 900
+	// named: an hour, longer than most networks are cut in two. Nearly always that node has ended:
+	// without a bound, each node that had ever ended took a goroutine and an attempt each second. The
+	// addresses of Options.Join are tried for ever.
+	routeTries = 3600
 	// pendingBytes and pendingMessages bound the queue of a subscription's handler. Messages above
 	// them are lost.
 	pendingBytes, pendingMessages = 256 << 20, 1 << 20
