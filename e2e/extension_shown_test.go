@@ -213,11 +213,12 @@ func TestExtensionSharesAPart(t *testing.T) {
 	agent.Shows()
 }
 
-// pointsInPage begins to point, in the popup, and moves the pointer to an element of a page.
-func (popup *tab) pointsInPage(section string, p *tab, selector string) {
+// pointsInPage begins to point, in the extension's popup b, and moves the pointer to an element of a
+// page.
+func (b *tab) pointsInPage(section string, p *tab, selector string) {
 	p.t.Helper()
-	popup.shows(section + "[data-do=pick]")
-	popup.do(chromedp.Click(section + "[data-do=pick]"))
+	b.shows(section + "[data-do=pick]")
+	b.do(chromedp.Click(section + "[data-do=pick]"))
 	_, err := chromedp.Call(p.ctx, cdppage.BringToFront, cdp.Empty{})
 	p.must(err)
 	testkit.Eventually(p.t, "the part below the pointer is marked", func() bool {

@@ -317,8 +317,11 @@ func TestDaemonWithoutADisplay(t *testing.T) {
 				}
 				leave()
 				second()
-				testkit.Eventually(t, "another daemon takes its place", func() bool {
-					return len(d.daemons()) == 2 && len(d.left()) == 0
+				testkit.Settles(t, "another daemon takes its place", func() string {
+					if n, left := d.daemons(), d.left(); len(n) != 2 || len(left) > 0 {
+						return fmt.Sprint("the daemons are ", n, ", and left is ", left)
+					}
+					return ""
 				})
 				testkit.OK(t, os.Remove(said))
 			}
