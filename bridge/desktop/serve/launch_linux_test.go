@@ -199,6 +199,22 @@ func TestDaemonTakesItsBrowserAlong(t *testing.T) {
 	}
 }
 
+// A daemon that ends removes its browser's profile, even if one of the browser's processes holds the profile for longer
+// than endTimeout.
+func TestDaemonRemovesItsBrowsersProfile(t *testing.T) {
+	d := newDesktop(t)
+	program := filepath.Join(t.TempDir(), "chromium")
+	const held = `sh -c 'while kill -0 $0; do sleep .1; done; sleep 3' $$ "$@" <&- >&- 2>&- 3>&- 4>&- &`
+	testkit.OK(t, os.WriteFile(program, []byte("#!/bin/sh\n"+held+"\nexec chromium \"$@\"\n"), 0o700))
+	t.Setenv("PAGEWIRE_BROWSER", program)
+	_, leave := d.agent("1.0.0", d.launch("/a"))
+	d.hasOpened(1, "/a")
+	leave()
+	pid := testkit.Must(strconv.Atoi(d.daemons()[0]))(t)
+	testkit.OK(t, syscall.Kill(pid, syscall.SIGTERM))
+	testkit.Settles(t, "nothing is left", func() string { return strings.Join(d.left(), " ") })
+}
+
 // A browser that crashes is replaced, with the addresses of all agents, but not without end.
 func TestLaunchedBrowserCrashes(t *testing.T) {
 	d := newDesktop(t)

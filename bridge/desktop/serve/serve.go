@@ -73,6 +73,7 @@ func Daemon(ctx context.Context, o Options, started func()) error {
 		return err
 	}
 	p := newProcess(o, secretsOf(&o))
+	defer p.launcher.close() // nobody waits for a daemon, and on a busy machine a profile stays for seconds
 	defer p.close()
 	return daemon.Run(ctx, p.options(started))
 }
@@ -101,6 +102,9 @@ func Foreground(ctx context.Context, o Options) error {
 	}
 	defer release()
 	p := newProcess(o, known)
+	if !o.Stdio {
+		defer p.launcher.close() // see Daemon
+	}
 	defer p.close()
 	if !o.Stdio {
 		if err := p.browse(); err != nil { // before the first agent on HTTP comes
