@@ -446,15 +446,18 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 		}
 		var answers int
 		s.had += c.atWork(func() { answers = p.probe(ctx, c.Daemon.PID) })
-		if c.heard.Load() {
-			continue
+		works := answers == c.Daemon.PID
+		if works {
+			time.Sleep(measureEvery) // until what it has sent beside its answer is read
 		}
-		if answers == c.Daemon.PID {
+		switch {
+		case c.heard.Load():
+			continue
+		case works:
 			p.o.Log.Warn("the daemon works, and this connection to it does not: another is made")
 			c.Close()
 			return
-		}
-		if s.had < enough {
+		case s.had < enough:
 			continue
 		}
 		s.long, s.had = 0, 0
