@@ -280,8 +280,7 @@ var rivals = []rival{
 	},
 	{
 		name: relay, kind: peer,
-		html: inline("testing") +
-			relayTag,
+		html: inline("testing") + relayTag,
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port",
 				strconv.Itoa(r.port))

@@ -39,7 +39,7 @@ const named = new RegExp(
 );
 /** Numbers of cards and accounts. 13 digits are a time in milliseconds. */
 const numbers = /\b(?:\d(?:[ -]?\d){13,18}|[A-Z]{2}\d\d(?:[A-Z\d]{11,30}|(?: [A-Z\d]{4}){2,7}(?: [A-Z\d]{1,3})?))\b/g;
-/** Names of members that fields of a form have not. */
+/** Names of members, besides those of fields. Of a field, one of these words must be the whole name (`alone`), or it is none. */
 const names = new RegExp(
   "(^|[^a-z])(jwt|bearer|authori[sz]ation|cookies?|[cx]srf|s(ession)?[ _-]?id|session[ _-]?key|" +
     "signature|(signing|master|account)[ _-]?key|[a-z]*tokens?)([^a-z]|$)",

@@ -98,7 +98,8 @@ export const isSecret = (field: Field): boolean =>
   (typed.test(field.type) && wasPassword(field)) ||
   isPrivate(field) ||
   hasDots(field) ||
-  (typed.test(field.type) && (isSecretName(...namesOf(field)) || isCodeBox(field) || isAccount(field.value)));
+  (typed.test(field.type) &&
+    (isSecretName(...namesOf(field)) || isCalled(field, alone) || isCodeBox(field) || isAccount(field.value)));
 
 /** All that names a field. */
 function namesOf(field: Field): string[] {
@@ -110,13 +111,13 @@ function namesOf(field: Field): string[] {
 
 /**
  * Whether a field is for a one-time code: a box for one character, or digits that are called a code
- * and nothing else. Those of a country or a post office have another word. Or a secret's name is all of its name.
+ * and nothing else. Those of a country or a post office have another word.
  */
 const isCodeBox = (field: Field): boolean =>
   attribute(field, "maxlength") === "1" ||
-  isCalled(field, alone) ||
   (/^(numeric|number|tel)$/i.test(attribute(field, "inputmode") || field.type) && isCalled(field, /^code$/i));
 
+/** Whether a whole name of a field, as words, is one of these. */
 const isCalled = (field: Field, name: RegExp): boolean =>
   namesOf(field).some((one) => name.test(asWords([one]).trim()));
 
@@ -152,6 +153,7 @@ function isIban(value: string): boolean {
   const [, head, rest] = /^([A-Z]{2}\d\d)([A-Z\d]{11,30})$/i.exec(value.replace(/[\s.-]/g, "")) ?? [];
   return !!head && [...(rest! + head)].reduce((sum, one) => Number(`${sum}${parseInt(one, 36)}`) % 97, 0) === 1;
 }
+
 /** Whether a value is the number of a card or of an account. */
 export const isAccount = (value: string): boolean => isCard(value) || isIban(value);
 
