@@ -5,18 +5,6 @@ import "github.com/pagewire/pagewire/bridge/wire"
 // errPort is the error of methods on a port that is not open.
 const errPort = failure("bridge: no such port")
 
-// at acts on a port. It fails if the port is not open.
-func (e *Engine) at(now Time, id PortID, act func(*port)) error {
-	e.enter(now)
-	defer e.drain()
-	p := e.ports[id]
-	if p == nil {
-		return errPort
-	}
-	act(p)
-	return nil
-}
-
 // Open begins a session on a port. It fails above the limit of ports, and for an id that is open.
 func (e *Engine) Open(now Time, id PortID) error {
 	e.enter(now)
@@ -62,19 +50,31 @@ func (e *Engine) ForgoSubscriptions(id PortID) {
 // Receive takes one message from a port. The bytes belong to the caller again when it returns. It
 // answers a faulty message to the agent; it fails only if the port is not open.
 func (e *Engine) Receive(now Time, id PortID, text []byte) error {
-	return e.at(now, id, func(p *port) {
-		if len(text) > e.opt.Limits.MessageBytes {
-			e.refuse(p, text)
-		} else {
-			e.message(p, text)
-		}
-	})
+	e.enter(now)
+	defer e.drain()
+	p := e.ports[id]
+	if p == nil {
+		return errPort
+	}
+	if len(text) > e.opt.Limits.MessageBytes {
+		e.refuse(p, text)
+		return nil
+	}
+	e.message(p, text)
+	return nil
 }
 
 // Oversize is Receive for a message that is too large. text is only its beginning, which may have
 // the id, so the host need not copy the rest.
 func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
-	return e.at(now, id, func(p *port) { e.refuse(p, text) })
+	e.enter(now)
+	defer e.drain()
+	p := e.ports[id]
+	if p == nil {
+		return errPort
+	}
+	e.refuse(p, text)
+	return nil
 }
 
 func (e *Engine) refuse(p *port, text []byte) {
@@ -120,35 +120,53 @@ func (e *Engine) Awaits() bool { return e.awaits }
 
 // Proceed lets the requests of one port go on, because its agent does not wait for so long.
 func (e *Engine) Proceed(now Time, id PortID) {
-	if restricts {
-		e.at(now, id, e.proceed)
+	e.enter(now)
+	defer e.drain()
+	if p := e.ports[id]; restricts && p != nil {
+		e.proceed(p)
 	}
 }
 
 // Writable sets whether a port accepts updates. While it does not, the engine keeps at most one
 // update of each URI for it, and one list_changed; it still sends answers. A port begins writable.
 func (e *Engine) Writable(now Time, id PortID, on bool) {
-	e.at(now, id, func(p *port) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
 		p.writable = on
 		e.flush(p)
-	})
+	}
+	e.drain()
 }
 
 // Hold sets whether a port gets only answers and progress now, as over HTTP while an agent has no
 // open stream for other messages. Meanwhile the engine keeps updates as with Writable.
 func (e *Engine) Hold(now Time, id PortID, on bool) {
-	e.at(now, id, func(p *port) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
 		p.held = on
 		e.flush(p)
-	})
+	}
+	e.drain()
 }
 
 // Close ends a session: nothing more is sent to the port, and nothing of it is left when Close
 // returns. It ignores a port that is not open.
-func (e *Engine) Close(now Time, id PortID) { e.at(now, id, e.drop) }
+func (e *Engine) Close(now Time, id PortID) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
+		e.drop(p)
+	}
+	e.drain()
+}
 
 // Dismiss is Shutdown for one port. It ignores a port that is not open.
-func (e *Engine) Dismiss(now Time, id PortID) { e.at(now, id, e.dismiss) }
+func (e *Engine) Dismiss(now Time, id PortID) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
+		e.dismiss(p)
+	}
+	e.drain()
+}
 
 // Shutdown ends every session in order. Each open request gets an error, and each event stream its
 // result. Each listen gets its result and then its cancellation, which satisfies both of the
