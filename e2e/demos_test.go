@@ -164,12 +164,17 @@ func (d demoed) liveDocument() {
 func (d demoed) cart() {
 	d.lists("state/cart", true)
 	d.reads("state/cart", `"total":"€ 11.40"`)
+	// It reads again once it has subscribed, and that read would know of the croissant.
+	d.sees("the agent beside it has read the cart again",
+		`document.querySelector("#resources [data-name=cart]")?.dataset.reads >= 2`)
 	d.click("[data-sku=croissant] .more")
 	if text, failed := d.calls("checkout", struct{}{}); !failed ||
 		!strings.Contains(text, "was not run") ||
 		!strings.Contains(text, `"value":"€ 13.20"`) {
 		d.t.Errorf("a checkout of the cart as it was: %s", text)
 	}
+	// What it is told shows a button, which moves the tools below it.
+	d.sees("the agent beside it is told", `!!document.querySelector("#resources [data-stale]")`)
 	d.click("#tools button")
 	d.sees("the agent beside it is refused",
 		`document.querySelector("#tools [data-failed] output")?.textContent.includes("was not run")`)
