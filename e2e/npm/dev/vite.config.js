@@ -12,8 +12,12 @@ const svelte = {
 
 export default defineConfig({
   plugins: [pagewire({ gateway: "GATEWAY" }), react(), vue(), svelte],
-  // Listed, since Vite would reload the page when it discovers them.
+  // All are listed, since Vite reloads the page when it discovers one.
   optimizeDeps: {
-    include: ["svelte", "svelte/internal/client", "svelte/internal/disclose-version", "react/jsx-dev-runtime"],
+    noDiscovery: true,
+    include: [
+      ...["react", "react/jsx-dev-runtime", "react-dom/client", "vue", "svelte", "svelte/internal/client"],
+      ...["svelte/internal/disclose-version", "svelte/internal/flags/legacy"],
+    ],
   },
 });
