@@ -31,10 +31,10 @@ ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
 HOSTS := e2e/hosts/node_modules/.package-lock.json
 # The makers of the apps that try pagewire/dev: the apps themselves install what their templates ask for.
 FRAMEWORKS := e2e/frameworks/node_modules/.package-lock.json
-# Agent programs: AGENT runs with all tests, the others with make test-agents, 1.6 GB.
+# Agent programs: AGENT runs with .ci/run, the others with make test-agents alone, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
-AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json
+AGENT_PROGRAMS := $(AGENT) $(if $(SHORT),,$(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json)
 
 # The same names as in bridge/desktop/browser.
 BROWSERS := chromium chromium-browser google-chrome{,-stable,-beta,-unstable} chrome microsoft-edge{,-stable} msedge \
@@ -47,17 +47,19 @@ BESIDE          = $(filter-out $(lastword $(LEVELS)),$(LEVELS))
 # The tests of the browser level with a core in the page: .ci/run runs them with the core that Go compiles, too.
 IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
 	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
-DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/(desktop/(browser(/.*)?|inspect/inspectortest)|pages/(cdp|socket)|testkit/browsertest))$$
+DRIVES_BROWSER := /(e2e|bridge/(desktop/(browser(/.*)?|inspect/inspectortest)|pages/(cdp|socket)|testkit/browsertest))$$
 NEEDS_BUILD    := /js/build(/release)?$$
+# These have targets of their own, test-docs and test-agents: 3 minutes of two processors.
+ALONE          := /e2e/(agents|docs)$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these: -race would find nothing, in several times the time.
 SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 # TestUncheckedPackagesStartNoGoroutine keeps goroutines out of these, too: 27 s of -race are 3 s without.
 UNCHECKED      := ./bridge/gateway/gate ./bridge/gateway/live/delta
 SEQUENTIAL     := /bridge(/(wire|coalesce|resource|gateway/gate|gateway/live/delta))?$$
 # A level ends with its last package, so those that take longest begin first: go test keeps the order.
-LONG           := ./e2e ./e2e/agents ./e2e/docs $(addprefix ./bridge/,node/process gateway desktop/serve pages/extension \
+LONG           := ./e2e $(addprefix ./bridge/,node/process gateway desktop/serve pages/extension \
 	desktop/daemon node agents cmd/pagewire node/bus)
-NATIVE_PACKAGES  = $$(go list $(LONG) ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(SEQUENTIAL)')
+NATIVE_PACKAGES  = $$(go list $(LONG) ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(ALONE)|$(SEQUENTIAL)')
 BROWSER_PACKAGES = $$(go list $(LONG) ./... | grep -E '$(DRIVES_BROWSER)')
 PAGE_PACKAGES   := $(SEQUENTIAL_PACKAGES) ./bridge/link
 WASM_PACKAGES   := $(PAGE_PACKAGES) ./wasm/...
@@ -163,15 +165,15 @@ test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the buil
 	@# These tests are about the files of the build; the native level runs their packages without the files.
 	$(if $(RUN),,$(call gotest,js-assets,go test -json -race -tags pagewire_assets -run '$(OF_ASSETS)' $(ASSETS_PACKAGES)))
 
-test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(PAGES) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
+test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(PAGES) $(SUITES) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
 	$(call gotest,browser,go test -json -vet=off -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
 
 test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a core in the page
 	$(call gotest,page,go test -json -count=1 -timeout 30m -parallel 4 -run '$(or $(RUN),$(IN_PAGE))' ./e2e)
 
-test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one
-	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
+test-agents: build browser $(PEERS) $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one. SHORT=1: Gemini CLI alone
+	$(call gotest,agents,env AGENTS=$(if $(SHORT),,all) go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
 test-hosts: $(BUILD) browser $(PEERS) $(HOSTS) ## Five programs of others, as npm has them, at a page of Pagewire: a table of what their models get. RUN=TestHosts/each/Stagehand: one
 	@go vet -tags hosts ./e2e; rm -f bin/hosts.md
@@ -183,9 +185,10 @@ test-pages: $(BUILD) browser $(PEERS) $(PAGES) ## 32 pages of others: what agent
 	$(call gotest,pages,env PAGES=all go test -json -count=1 -timeout 30m -run TestShownPagesOfOthers ./e2e)
 	@grep -oE '[^ ]+\.html: .* bytes' $(RESULTS)/pages.json
 
-test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, three widths, axe-core. PICTURES=DIR keeps pictures
+test-docs: $(BUILD) site browser $(PEERS) $(VIEWS) ## Every code block of the documents; how the manual and the demos look: both themes, three widths, axe-core. PICTURES=DIR keeps pictures
 	@go vet -tags look ./e2e/docs
-	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run 'Test(Look|Site)' ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
+	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look $(if $(PICTURES),-run TestLook) ./e2e/docs \
+		$(if $(PICTURES),-pictures $(PICTURES)))
 
 test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others, and the files that deploy nodes. RUN=TestEcosystemPages narrows it
 	@go vet -tags ecosystem ./e2e
