@@ -8,7 +8,7 @@ MAKEFLAGS     += --no-print-directory
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
 	test-attacks test-gate test-models test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-remote test-rounds test-races test-fresh \
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages bench-stale trace site imports generate check lint fmt clean \
-	browser engines node tinygo tinygo-unless-go
+	browser compiler engines node tinygo tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when packages must be installed.
 NPM := js/node_modules/.package-lock.json
@@ -138,7 +138,7 @@ fmt: $(NPM) ## Format all sources
 	@$(GOFMT) -w $(GO_FILES)
 	@cd js && node_modules/.bin/biome format --write ..
 
-test-native: ## Native level: go vet, go test -race; needs neither npm nor a build. PKG=./bridge/... RUN=TestX narrow it
+test-native: compiler ## Native level: go vet, go test -race; needs neither npm nor a build. PKG=./bridge/... RUN=TestX narrow it
 	@# It checks more than go test would, for all levels, and once: go test checks again what -race compiles.
 	@go vet $(or $(PKG),./...)
 	@# Tests of nodes and daemons wait, so more of them than processors run.
@@ -154,7 +154,7 @@ test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm
 	$(if $(PKG),,$(if $(INT32),$(call gotest,wasm-int32,env GOARCH=386 go test -json -vet=off $(if $(RUN),-run '$(RUN)') \
 		$(SEQUENTIAL_PACKAGES))))
 
-test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the build itself. RUN='a name' narrows it to one
+test-js: $(BUILD) compiler $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the build itself. RUN='a name' narrows it to one
 	@for project in $$(find js demo e2e -name tsconfig.json -not -path '*/node_modules/*'); do \
 		js/node_modules/.bin/tsc -p $$project || exit 1; done
 	@mkdir -p $(RESULTS)
@@ -221,7 +221,7 @@ test-rounds: # Every test, ROUNDS times, with the result of each round
 		$(MAKE) test > bin/round-$$round.log 2>&1; echo "round $$round: $$(tail -n 1 bin/round-$$round.log)"; \
 	done; ! grep -LE ' 0 failed(, [0-9]+ skipped)?$$' $$(seq -f 'bin/round-%g.log' $(or $(ROUNDS),5))
 
-test-races: ## The packages with concurrency, COUNT times (50) each under -race; takes an hour
+test-races: compiler ## The packages with concurrency, COUNT times (50) each under -race; takes an hour
 	go test -race -count=$(or $(COUNT),50) -timeout 3h $(CONCURRENT_PACKAGES)
 
 test-attacks: $(BUILD) browser ## Each test that SECURITY.md names, and raw peers that do their worst: a table of attack, route and verdict
@@ -333,13 +333,16 @@ browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that 
 	@# On other systems a browser has no command; the programs that need one say so themselves.
 	@test -n "$$PAGEWIRE_BROWSER$$(command -v $(BROWSERS))" || test "$$(uname)" != Linux || .ci/debian chromium chromium-sandbox
 
+compiler: # Make sure that a C compiler is there, which -race needs (by apt-get where that is possible)
+	@test "$$(go env CGO_ENABLED)" = 1 || .ci/debian gcc libc6-dev
+
 engines: ## Make sure that Firefox ESR and WebKitGTK with its driver are there (by apt-get where that is possible)
 	@for program in firefox-esr WebKitWebDriver Xvfb; do command -v $$program > /dev/null || \
 		exec .ci/debian firefox-esr webkit2gtk-driver xvfb; done
 
 node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
-		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
+		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none)): https://nodejs.org/en/download" >&2; exit 1; }
 
 $(NPM) $(PEERS) $(HOSTS) $(RIVALS) $(VIEWS) $(PAGES) $(SUITES) $(DOCS) $(ECOSYSTEM) $(FRAMEWORKS) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	@# In DOCS, ECOSYSTEM and PROGRAMS some packages for other systems are missing in some registries and in the lock
