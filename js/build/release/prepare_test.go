@@ -155,6 +155,22 @@ func TestBundledPackagesAreThoseThatAreNotForDevelopmentAlone(t *testing.T) {
 	}
 }
 
+// GoReleaser would put the files of a folder beside the others if it strips their parents: the npm
+// package had the manual's README.md in place of its own.
+func TestArchivesKeepFolders(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), ".goreleaser.yaml"))
+	stripped := regexp.MustCompile(`src: (dist/[^/\s]+)/\*, strip_parent: true`).FindAllSubmatch(text, -1)
+	if err != nil || len(stripped) < 2 {
+		t.Fatalf("the recipe strips %q, %v: are the two extensions elsewhere?", stripped, err)
+	}
+	for _, match := range stripped {
+		files, err := os.ReadDir(filepath.Join(root(t), string(match[1])))
+		if err != nil || slices.ContainsFunc(files, os.DirEntry.IsDir) {
+			t.Errorf("%s has folders, and loses them: %v, %v", match[1], files, err)
+		}
+	}
+}
+
 // The forge understands the workflows. They run actions of others as of one commit: a tag can be moved.
 func TestWorkflows(t *testing.T) {
 	if out, err := tool(root(t), nil, "go", "tool", "actionlint", "-shellcheck=", "-pyflakes="); err != nil {
