@@ -7,7 +7,7 @@ MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-hosts \
 	test-attacks test-gate test-models test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-frameworks test-remote test-rounds test-races test-fresh \
-	test-readme test-release release size bench bench-agents bench-fleet bench-pages bench-stale trace site imports generate check lint fmt clean \
+	test-readme test-release unpack release size bench bench-agents bench-fleet bench-pages bench-stale trace site imports generate check lint fmt clean \
 	browser compiler engines node tinygo tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when packages must be installed.
@@ -172,7 +172,7 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(PAGES) $(SUITES) ## Browser l
 test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a core in the page
 	$(call gotest,page,go test -json -count=1 -timeout 30m -parallel 4 -run '$(or $(RUN),$(IN_PAGE))' ./e2e)
 
-test-agents: build browser $(PEERS) $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one. SHORT=1: Gemini CLI alone
+test-agents: $(BUILD) browser $(PEERS) $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one. SHORT=1: Gemini CLI alone
 	$(call gotest,agents,env AGENTS=$(if $(SHORT),,all) go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
 test-hosts: $(BUILD) browser $(PEERS) $(HOSTS) ## Five programs of others, as npm has them, at a page of Pagewire: a table of what their models get. RUN=TestHosts/each/Stagehand: one
@@ -282,7 +282,16 @@ release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc
 
 test-release: release browser ## Make it twice, which gives the same bytes; install it by npm, npx and install.sh; run its Vite app
 	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 60m -tags release ./js/build/release
+	@$(MAKE) unpack
 	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 10m -run 'TestNpm$$' ./e2e
+
+unpack: ## Put programs, scripts and extensions of dist/release/ in place of the build's: with BUILT=1, tests run on them
+	@command -v unzip > /dev/null || .ci/debian unzip
+	@rm -rf bin/pagewire{,-node} dist/{npm,extension,extension-firefox} && mkdir -p bin dist/npm
+	@cd dist/release && tar -xzf pagewire-[0-9]*.tgz -C ../npm --strip-components=1 && \
+		unzip -q pagewire-extension-[0-9]*.zip -d ../extension && unzip -q pagewire-extension-firefox-*.zip -d ../extension-firefox && \
+		tar -xzf pagewire-[0-9]*-$(shell go env GOHOSTOS)-$(shell go env GOHOSTARCH).tar.gz -C ../../bin --strip-components=1
+	@cp dist/npm/*.{js,cjs,mjs,wasm} dist/ && bin/pagewire assets write --force dist
 
 ##@ What it costs:
 size: build ## Print raw, gzip and brotli size of each artefact, and the code of each package in the core; fail above a budget
