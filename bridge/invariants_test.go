@@ -349,7 +349,9 @@ func (w *world) Watched(uri string, on bool) {
 func (w *world) touch(uri string) {
 	if watch := w.engine.watches[uri]; watch != nil && watch.entry != nil {
 		for _, s := range watch.subs {
-			w.due[s] = w.now
+			if !s.port.hides(uri) {
+				w.due[s] = w.now
+			}
 		}
 	}
 	w.engine.Touch(w.now, uri)

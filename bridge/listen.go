@@ -18,10 +18,8 @@ func (e *Engine) acknowledge(l *listen, uris []string) {
 	p := l.port
 	p.listens = append(p.listens, l)
 	e.stats.Listens++
-	for _, uri := range uris {
-		if !p.hides(uri) {
-			l.subs = append(l.subs, e.watch(p, l, uri))
-		}
+	for _, uri := range uris { // one that is hidden may be seen later, so update looks
+		l.subs = append(l.subs, e.watch(p, l, uri))
 	}
 	text := l.begin(e.begin(), wire.Acknowledged).Raw(`,"notifications":{`)
 	separator := ""

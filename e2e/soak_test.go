@@ -274,6 +274,7 @@ type soakAgent struct {
 	watched map[string]bool
 	seen    map[string]int64
 	held    map[string]string
+	did     []string // the latest
 }
 
 func (s *soak) openAgent(program string, may func(kind string) bool, args ...string) *soakAgent {
@@ -296,6 +297,7 @@ func (s *soak) follows(agent *testkit.Agent) *soakAgent {
 		for {
 			select {
 			case uri := <-a.Updates:
+				a.note("is told of " + uri)
 				a.look(uri, true)
 			case <-a.over:
 				return
@@ -318,7 +320,9 @@ func (a *soakAgent) look(uri string, told bool) bool {
 	defer a.turn.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), soakPatience)
 	defer cancel()
+	a.note("reads " + uri)
 	r, err := a.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+	a.note(fmt.Sprintf("has read it: %v", err))
 	switch {
 	case a.isOver():
 	case ctx.Err() != nil:
@@ -332,6 +336,13 @@ func (a *soakAgent) look(uri string, told bool) bool {
 		return true
 	}
 	return false
+}
+
+// note keeps what the agent did last, for a finding.
+func (a *soakAgent) note(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.did = append(a.did[max(0, len(a.did)-30):], time.Now().Format("15:04:05.000 ")+what)
 }
 
 func (a *soakAgent) isOver() bool {
@@ -617,9 +628,9 @@ func (s *soak) lacks() string {
 		defer a.mu.Unlock()
 		for uri := range a.watched {
 			if a.held[uri] != s.truth[uri] {
-				return fmt.Sprintf("agent %d, which speaks %s, holds %q of %q", i,
+				return fmt.Sprintf("agent %d, which speaks %s, holds %q of %q; %d updates wait; it did %q", i,
 					a.InitializeResult().ProtocolVersion,
-					a.held[uri], s.truth[uri])
+					a.held[uri], s.truth[uri], len(a.Updates), a.did)
 			}
 		}
 	}

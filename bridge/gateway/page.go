@@ -93,7 +93,7 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 	p := &Page{g: g, done: make(chan struct{}),
 		learned: map[string]gate.Names{}, aliases: maxAliases, left: map[[32]byte]time.Time{}}
 	p.Page = g.catalog.NewPage(info, p)
-	p.follows = follow.NewPage(p.Shown, func(own string, on bool) { p.link.watched(own, on) })
+	p.follows = follow.NewPage(func(own string, on bool) { p.link.watched(own, on) })
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}

@@ -173,6 +173,7 @@ func TestPagesThatNobodySees(t *testing.T) {
 	g := newGateway(t, Options{})
 	a, end := openAgentWith(t, g, AgentOptions{Deny: []string{bank}})
 	info := PageInfo{Tab: "b", Origin: bank, URL: bank + "/", Transport: "test"}
+	testkit.Connect(t, testkit.Transport(connect(t, g, AgentOptions{Deny: []string{bank}})), testkit.Modern).Watch(bank + "/doc")
 	p := openPage(t, g, info, map[string]string{bank + "/doc": "one"})
 	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
 	uris := []string{bank + "/doc", app + "/doc"}
@@ -185,6 +186,40 @@ func TestPagesThatNobodySees(t *testing.T) {
 	a.must(calls.Changes, map[string]any{"uris": uris})
 	if n := p.page.Asked(); n != 0 {
 		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// An agent of one profile that listens to a page before the page is there, or before its profile
+// has that name, is told of the page once it may see it, and then of each change.
+func TestListenBeforeItsPage(t *testing.T) {
+	for _, before := range []string{"the name", "the page"} {
+		t.Run(before, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			only := AgentOptions{Only: []string{ProfilePrefix + "Work"}}
+			a := testkit.Connect(t, testkit.Transport(connect(t, g, only)), testkit.Modern)
+			a.Watch(app + "/doc")
+			info := tabInfo("a")
+			info.Source = "browser"
+			if before == "the page" {
+				defer g.NameProfile("browser", "Work")()
+			}
+			p := openPage(t, g, info, map[string]string{app + "/doc": "one"})
+			if before == "the name" {
+				if a.Silent(); p.page.Asked() > 0 || p.subscriptions(app+"/doc") > 0 {
+					t.Error("the page of another profile is asked")
+				}
+				all := openAgent(t, g)
+				all.Watch(app + "/doc")
+				p.set(app+"/doc", "zero")
+				all.Told(app + "/doc")
+				a.Silent()
+				p.set(app+"/doc", "one")
+				defer g.NameProfile("browser", "Work")()
+			}
+			a.Learns(app+"/doc", "one")
+			p.set(app+"/doc", "two")
+			a.Learns(app+"/doc", "two")
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ type page struct {
 
 // open opens the page.
 func (p *page) open() *page {
-	p.at = follow.NewPage(false, func(uri string, on bool) {
+	p.at = follow.NewPage(func(uri string, on bool) {
 		if on && !p.deaf {
 			p.at.Confirm(uri)
 		}

@@ -123,7 +123,7 @@ func (b *Books) Ask(uri string, then func()) (end func()) {
 }
 
 // attach makes the page to which a URI leads report its changes. It calls then when the page does,
-// or has gone; at once if there is no page. What a page shows is followed only for who sees it.
+// or has gone; at once if there is no page. A page is asked only for who sees it.
 func (b *Books) attach(uri string, w *watch, then func()) {
 	if p, own := b.lead(uri, w); p != nil {
 		w.move(p, own)
@@ -138,7 +138,7 @@ func (b *Books) lead(uri string, w *watch) (p *Page, own string) {
 	if w.count != nil {
 		w.count.key = key
 	}
-	if p != nil && p.shown && w.asking == 0 && !w.isCounted() && !b.source.Sees(uri) {
+	if p != nil && w.asking == 0 && !w.isCounted() && !b.source.Sees(uri) {
 		return nil, ""
 	}
 	return p, own

@@ -25,7 +25,7 @@ func (*page) Now() time.Time                                   { return time.Now
 func Example() {
 	const cart = "https://shop.example/cart"
 	p := &page{}
-	p.at = follow.NewPage(false, func(uri string, on bool) {
+	p.at = follow.NewPage(func(uri string, on bool) {
 		if on {
 			p.at.Confirm(uri)
 		}

@@ -32,7 +32,7 @@ type pages struct {
 func open(t *testing.T) *pages {
 	t.Helper()
 	p := &pages{watched: map[string]int{}, refused: map[string]string{}, key: "key", now: time.Now()}
-	p.page = NewPage(false, p.send)
+	p.page = NewPage(p.send)
 	p.Books = New(p)
 	return p
 }

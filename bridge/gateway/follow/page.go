@@ -5,9 +5,6 @@ import "maps"
 // A Page has the subscriptions at one page. However many URIs lead to one of the page's own, and
 // however many follow these, the page has one subscription for it.
 type Page struct {
-	// shown is set for a page that has what a document shows. Its reader runs only for who sees
-	// that.
-	shown bool
 	// send tells the page to report changes of its URI, or to stop.
 	send func(own string, on bool)
 	// subs has the subscriptions, by the page's own URI.
@@ -33,11 +30,9 @@ type subscription struct {
 	revision int64
 }
 
-// NewPage returns a page without subscriptions. shown says that it has what a document shows. send
-// passes on that the page is to report changes of its URI (on), or is to stop.
-func NewPage(shown bool, send func(own string, on bool)) *Page {
-	return &Page{shown: shown, send: send}
-}
+// NewPage returns a page without subscriptions. send passes on that the page is to report changes of
+// its URI (on), or is to stop.
+func NewPage(send func(own string, on bool)) *Page { return &Page{send: send} }
 
 // Watched lists the page's own URIs that have a subscription.
 func (p *Page) Watched(yield func(own string) bool) { maps.Keys(p.subs)(yield) }
