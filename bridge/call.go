@@ -121,9 +121,9 @@ func (e *Engine) abandon(o *opening) {
 	if o.left == 0 {
 		return
 	}
-	o.left = 0
 	o.listen.port.openings--
-	o.listen.port.granted -= len(o.granted)
+	o.listen.port.granted -= len(o.uris) - o.left
+	o.left = 0
 	for _, uri := range o.granted {
 		e.revoke(o.listen.port, uri)
 	}

@@ -18,6 +18,7 @@ func (e *Engine) askForListen(r *request, l *listen, uris []string) {
 	}
 	o := &opening{listen: l, uris: uris, left: len(asked)}
 	r.port.openings++
+	r.port.granted += len(uris) - len(asked)
 	for _, uri := range asked {
 		e.askToSubscribe(r, o, uri)
 	}
@@ -80,7 +81,7 @@ func (e *Engine) refuseConsent(c *call, err *wire.Error) {
 func (e *Engine) answered(o *opening) {
 	if o.left--; o.left == 0 {
 		o.listen.port.openings--
-		o.listen.port.granted -= len(o.granted)
+		o.listen.port.granted -= len(o.uris)
 		e.acknowledge(o.listen, o.uris)
 	}
 }

@@ -103,8 +103,9 @@ type port struct {
 	streams    []*stream       // of events
 	// waits has each request without an answer once for each call that it waits for.
 	waits []*wait
-	// openings counts the listens that wait for consent, and granted the subscriptions of these
-	// that have it. They count against the limits, since they may open at any moment.
+	// openings counts the listens that wait for consent, and granted those of their URIs that wait
+	// for no answer: the host has consented, or is not asked since the port does not see them yet.
+	// They count against the limits, since they may open at any moment.
 	openings, granted int
 
 	// first to last are the subscriptions with an update that waits, in the order in which they
@@ -227,7 +228,7 @@ type wait struct {
 type opening struct {
 	listen  *listen
 	uris    []string // the URIs that were not refused
-	granted []string // the URIs that the host has consented to; counted in port.granted
+	granted []string // the URIs that the host has consented to
 	left    int      // missing answers; 0 once it is over, also by abandon
 }
 
