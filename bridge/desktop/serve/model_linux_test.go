@@ -671,7 +671,17 @@ func TestRandomProcesses(t *testing.T) {
 		a.Close()
 		testkit.Ends(t, "an agent's process ends", a.exited)
 	}
-	testkit.Eventually(t, "nothing is left", func() bool { return len(w.left()) == 0 })
+	testkit.Eventually(t, "nothing is left", func() bool {
+		left := w.left()
+		for _, one := range left {
+			// A daemon that was stopped while it ended has no socket, so no agent can find it.
+			if pid := 0; strings.HasSuffix(one, "(stopped)") {
+				fmt.Sscanf(one, "daemon %d", &pid)
+				testkit.OK(t, syscall.Kill(pid, syscall.SIGCONT))
+			}
+		}
+		return len(left) == 0
+	})
 	for call, n := range w.ran {
 		if n > 1 {
 			t.Errorf("call %d ran %d times", call, n)
