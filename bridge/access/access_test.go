@@ -108,7 +108,7 @@ func text(t *testing.T, r *http.Response) string {
 const bearerToken = "Authorization: Bearer " + token
 
 // A page whose own name resolves to this machine is refused on every path, with or without the token.
-func TestHosts(t *testing.T) {
+func TestHostHeader(t *testing.T) {
 	d := open(t, Options{Token: token, Hosts: []string{"box.lan"}})
 	for host, ok := range map[string]bool{
 		"127.0.0.1:7433": true, "localhost:1": true, "localhost": true, "LOCALHOST:1": true, "[::1]:7433": true,
