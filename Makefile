@@ -172,7 +172,7 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(PAGES) $(SUITES) ## Browser l
 test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a core in the page
 	$(call gotest,page,go test -json -count=1 -timeout 30m -parallel 4 -run '$(or $(RUN),$(IN_PAGE))' ./e2e)
 
-test-agents: $(BUILD) browser $(PEERS) $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one. SHORT=1: Gemini CLI alone
+test-agents: $(BUILD) browser $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one. SHORT=1: Gemini CLI alone
 	$(call gotest,agents,env AGENTS=$(if $(SHORT),,all) go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
 test-hosts: $(BUILD) browser $(PEERS) $(HOSTS) ## Five programs of others, as npm has them, at a page of Pagewire: a table of what their models get. RUN=TestHosts/each/Stagehand: one
@@ -185,7 +185,7 @@ test-pages: $(BUILD) browser $(PEERS) $(PAGES) ## 32 pages of others: what agent
 	$(call gotest,pages,env PAGES=all go test -json -count=1 -timeout 30m -run TestShownPagesOfOthers ./e2e)
 	@grep -oE '[^ ]+\.html: .* bytes' $(RESULTS)/pages.json
 
-test-docs: $(BUILD) site browser $(PEERS) $(VIEWS) ## Every code block of the documents; how the manual and the demos look: both themes, three widths, axe-core. PICTURES=DIR keeps pictures
+test-docs: $(BUILD) site browser ## Every code block of the documents; how the manual and the demos look: both themes, three widths, axe-core. PICTURES=DIR keeps pictures
 	@go vet -tags look ./e2e/docs
 	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look $(if $(PICTURES),-run TestLook) ./e2e/docs \
 		$(if $(PICTURES),-pictures $(PICTURES)))
@@ -259,7 +259,7 @@ soak: $(BUILD) browser ## Tabs, agents, daemons and nodes come and go for MINUTE
 	MINUTES=$(or $(MINUTES),3) go test -count=1 -v -timeout 24h -tags soak -run 'TestSoak$$' ./e2e
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
-	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'
+	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) test-docs 'test-agents SHORT=1' check lint size 'bench SHORT=1'
 
 test-readme: # The README's commands in this directory, as after a fresh clone, with the blocks that take long
 	go test -count=1 -v -timeout 60m -tags fresh ./e2e/docs -run TestReadme
