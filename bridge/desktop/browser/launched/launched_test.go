@@ -186,7 +186,7 @@ func TestWhatAClosedConnLeaves(t *testing.T) {
 		`{"id":1001` + evaluate + `"new Promise(() => 0)"}}` + "\x00",
 		`{"id":1002,"method":"Target.createTarget","params":{"url":"about:bl`,
 	} {
-		if _, err := s.Pipe.to.WriteString(command); err != nil {
+		if _, err := io.WriteString(s.Pipe.to, command); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // A Pipe is our ends of a browser's pipe. One Conn at a time uses it.
 type Pipe struct {
-	to, from *os.File
+	to, from end
 	in       *bufio.Reader
 	whole    bool // the last message has been read to its end
 
@@ -24,7 +24,13 @@ type Pipe struct {
 	user *Conn // that is not closed, or nil
 }
 
-func newPipe(to, from *os.File) *Pipe {
+// An end is an *os.File, or a test's.
+type end interface {
+	io.ReadWriteCloser
+	SetDeadline(time.Time) error
+}
+
+func newPipe(to, from end) *Pipe {
 	return &Pipe{to: to, from: from, in: bufio.NewReaderSize(from, readSize), whole: true}
 }
 

@@ -9,9 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -100,5 +104,36 @@ func TestDialFails(t *testing.T) {
 	go answer(t, commands, answers, "", `{"id":%d,"error":{"code":-32601,"message":"no such method"}}`)
 	if _, err := p.Dial(t.Context()); err == nil || !strings.Contains(err.Error(), "refuses Target.setAutoAttach") {
 		t.Error(err)
+	}
+}
+
+// Each address has startTime of its own: a busy machine takes longer for all of them together.
+func TestManyAddresses(t *testing.T) {
+	for takes, want := range map[time.Duration]string{
+		startTime - time.Second: "<nil>", startTime + time.Second: "open address 2: not within 30s"} {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			s := &Started{Pipe: newPipe(ours, ours)}
+			var browser sync.WaitGroup
+			browser.Go(func() {
+				commands := bufio.NewReader(theirs)
+				answer(t, commands, theirs, "", `{"id":%d,"result":{}}`)
+				for {
+					text, err := commands.ReadString(0)
+					var c struct{ ID int64 }
+					if err != nil || json.Unmarshal([]byte(strings.TrimSuffix(text, "\x00")), &c) != nil {
+						return
+					}
+					time.Sleep(takes)
+					fmt.Fprintf(theirs, `{"id":%d,"result":{}}`+"\x00", c.ID)
+				}
+			})
+			err := s.prepare(t.Context(), Options{Open: strings.Fields("a b c d")})
+			if fmt.Sprint(err) != want {
+				t.Errorf("if an address takes %v: %v", takes, err)
+			}
+			s.Pipe.close()
+			browser.Wait()
+		})
 	}
 }

@@ -46,8 +46,8 @@ type Options struct {
 }
 
 const (
-	// startTime is how long a browser may take until it answers: usually 0.3 s, and seconds at an
-	// update's first start.
+	// startTime is how long a browser may take until it answers, and again until it has opened each
+	// address: usually 0.3 s, and seconds at an update's first start.
 	startTime = 30 * time.Second
 	// listenTime is how long an answering browser may take to listen on its DebugPort.
 	listenTime = 5 * time.Second
@@ -194,12 +194,17 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 			err, &s.said)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(limited, func() { conn.Close() })()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	for i, url := range o.Open {
 		if i == 0 {
 			continue // it is on the command line, where a headless browser takes only one
 		}
-		if err := conn.call(openTab, opened(url)); err != nil {
+		late := time.AfterFunc(startTime, func() { conn.Close() })
+		err := conn.call(openTab, opened(url))
+		if !late.Stop() && ctx.Err() == nil {
+			err = fmt.Errorf("not within %v", startTime)
+		}
+		if err != nil {
 			return fmt.Errorf("open address %d: %w", i+1, err)
 		}
 	}
