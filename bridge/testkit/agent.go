@@ -39,8 +39,15 @@ type Agent struct {
 func Connect(t testing.TB, transport mcp.Transport, version string,
 	progress ...func(*mcp.ProgressNotificationParams)) *Agent {
 	t.Helper()
-	// Unread notifications must not block the session: the channels are longer than any test needs.
+	// Unread notifications must not block the session: lists drops what nobody reads, and updates is
+	// longer than any test needs.
 	updates, lists := make(chan string, 100_000), make(chan string, 10_000)
+	listed := func(kind string) {
+		select {
+		case lists <- kind:
+		default: // a soak has 10,000 in 35 minutes
+		}
+	}
 	a := &Agent{t: t, Updates: updates, Lists: lists, listens: map[string]bool{}}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
@@ -48,11 +55,11 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 		},
 		ResourceListChangedHandler: func(context.Context,
 			*mcp.ResourceListChangedRequest) {
-			lists <- "resources"
+			listed("resources")
 		},
 		ToolListChangedHandler: func(context.Context,
 			*mcp.ToolListChangedRequest) {
-			lists <- "tools"
+			listed("tools")
 		},
 		ProgressNotificationHandler: func(_ context.Context,
 			r *mcp.ProgressNotificationClientRequest) {
