@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -28,7 +29,7 @@ import (
 type modelPage struct {
 	*Page
 	w       *doorModel
-	n, k    int // its number, and that of its state
+	n, k    int // its number, and that of its document's state
 	tab     int
 	origin  string
 	profile string // by its transport
@@ -38,6 +39,7 @@ type modelPage struct {
 	inbox   [][]json.RawMessage
 	reads   []int // calls without an answer
 	calls   []int
+	watched map[string]bool
 	gone    bool
 	dropped time.Time // when the gateway forgets it; zero while it is attached
 }
@@ -53,6 +55,9 @@ type modelAgent struct {
 	latest   string
 	given    map[string]bool
 	uris     []string
+	listens  map[int][]string // the URIs of each acknowledged listen, by its id
+	told     map[string]bool  // of an update since the last settle
+	results  map[int]bool     // since then, by the request's id
 }
 
 type doorModel struct {
@@ -77,11 +82,17 @@ func newDoorModel(t *testing.T, seed uint64) *doorModel {
 
 func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
+// document is the page itself, or that of which it is another way.
+func (p *modelPage) document() *modelPage {
+	if p.way != nil {
+		return p.way
+	}
+	return p
+}
+
 // owner is whose a page is by the model.
 func (p *modelPage) owner() bridge.Owner {
-	if p.way != nil {
-		return p.way.owner()
-	}
+	p = p.document()
 	o := bridge.Owner{Origin: p.origin, Profile: p.profile}
 	if names := p.w.names[p.source]; p.source != "" && len(names) > 0 {
 		o.Profile = names[len(names)-1]
@@ -128,9 +139,26 @@ func (a *modelAgent) check() (n int) {
 		}
 		var m struct {
 			Method string
-			Params struct{ URI string }
+			ID     int
+			Result json.RawMessage
+			Params struct {
+				URI  string
+				Meta struct {
+					ID int `json:"io.modelcontextprotocol/subscriptionId"`
+				} `json:"_meta"`
+				Notifications struct{ ResourceSubscriptions []string }
+			}
 		}
 		_ = json.Unmarshal(message, &m)
+		switch m.Method {
+		case "":
+			a.results[m.ID] = m.Result != nil
+			delete(a.listens, m.ID)
+		case "notifications/subscriptions/acknowledged":
+			a.listens[m.Params.Meta.ID] = m.Params.Notifications.ResourceSubscriptions
+		case "notifications/resources/updated":
+			a.told[m.Params.URI] = true
+		}
 		// A page that reacts again gets plain names of tools back, and a touch makes all waits look, some of which end then.
 		if m.Method != "" && m.Method != "notifications/tools/list_changed" {
 			n++
@@ -210,8 +238,9 @@ func (p *modelPage) obey(call []json.RawMessage) {
 	}
 	switch kind {
 	case "watched":
+		p.watched[uri] = string(call[2]) == "true"
 		if string(call[2]) == "true" && !strings.Contains(uri, "/alive/") {
-			p.say([]any{"touch", uri, p.k})
+			p.say([]any{"touch", uri, p.document().k})
 		}
 	case "read", "callTool":
 		if !slices.ContainsFunc(p.w.agents, func(a *modelAgent) bool { return a.permits(p.owner()) }) {
@@ -240,7 +269,8 @@ func (w *doorModel) open(tab int, origin string, of *modelPage) {
 		}
 	}
 	w.note("page %d comes to %s, of %q by %q", w.n, key, profile, source)
-	p := &modelPage{w: w, n: w.n, tab: tab, origin: origin, profile: profile, source: source, way: of}
+	p := &modelPage{w: w, n: w.n, tab: tab, origin: origin, profile: profile, source: source, way: of,
+		watched: map[string]bool{}}
 	info := PageInfo{Tab: key, Origin: origin, URL: origin + "/", Title: fmt.Sprintf("[t%d]", w.n), Profile: profile,
 		Source: source, Transport: "cdp", Browser: "Chrome", Window: "w" + key}
 	epoch := fmt.Sprint("e", w.n)
@@ -273,10 +303,7 @@ func (w *doorModel) open(tab int, origin string, of *modelPage) {
 }
 
 func (p *modelPage) offer() {
-	n := p.n
-	if p.way != nil {
-		n = p.way.n
-	}
+	n := p.document().n
 	var calls []any
 	for _, path := range []string{"/doc", "/item/{id}", "/list{?q,sort}", fmt.Sprint("/only/", n)} {
 		member := "uri"
@@ -396,14 +423,17 @@ func (w *doorModel) request(a *modelAgent) {
 		call("page_changes", map[string]any{"uris": []string{uri}})
 	case 15:
 		if a.last > 0 {
+			id := 1 + w.r.IntN(a.last)
+			delete(a.listens, id)
 			_ = a.Write(w.t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{`+
-				`"requestId":%d}}`, 1+w.r.IntN(a.last)))
+				`"requestId":%d}}`, id))
 		}
 	}
 }
 
 func (w *doorModel) connect() {
-	a := &modelAgent{w: w, given: map[string]bool{}, front: w.r.IntN(2) == 0}
+	a := &modelAgent{w: w, given: map[string]bool{}, front: w.r.IntN(2) == 0, listens: map[int][]string{},
+		told: map[string]bool{}, results: map[int]bool{}}
 	o := AgentOptions{Transport: pick(w.r, []string{"test", TransportRequest}), Front: a.front}
 	if w.r.IntN(2) == 0 {
 		a.origins = []string{pick(w.r, []string{app, bank})}
@@ -458,10 +488,10 @@ func (w *doorModel) step() (by *modelPage) {
 			w.g.Front(info, true, "")
 		}
 	case op < 40:
-		p.k++
+		p.document().k++
 		uri := p.origin + pick(w.r, []string{"/doc", "/doc", "/item/{id}", "/list{?q,sort}", fmt.Sprint("/only/", p.n)})
 		w.note("page %d touches %s", p.n, uri)
-		p.say([]any{"touch", uri, p.k})
+		p.say([]any{"touch", uri, p.document().k})
 		if p.way == nil {
 			return p
 		}
@@ -483,16 +513,13 @@ func (w *doorModel) step() (by *modelPage) {
 
 // answer answers a read or a call of a page.
 func (w *doorModel) answer(p *modelPage) {
-	n := p.n
-	if p.way != nil {
-		n = p.way.n
-	}
-	text := fmt.Sprintf("<%d.%d>", n, p.k)
+	n, k := p.document().n, p.document().k
+	text := fmt.Sprintf("<%d.%d>", n, k)
 	if len(p.reads) > 0 {
 		id := p.reads[0]
 		p.reads = p.reads[1:]
 		w.note("page %d answers a read with %s", p.n, text)
-		p.raw(fmt.Sprintf(`=%d %d [{"uri":%q,"text":%q}]`, id, p.k, p.origin+"/doc", text))
+		p.raw(fmt.Sprintf(`=%d %d [{"uri":%q,"text":%q}]`, id, k, p.origin+"/doc", text))
 	} else if len(p.calls) > 0 {
 		id := p.calls[0]
 		if w.r.IntN(2) == 0 {
@@ -502,7 +529,63 @@ func (w *doorModel) answer(p *modelPage) {
 		}
 		p.calls = p.calls[1:]
 		w.note("page %d answers a call with %s", p.n, text)
-		p.raw(fmt.Sprintf(`=%d %d {"content":[{"type":"text","text":%q}]}`, id, p.k, text))
+		p.raw(fmt.Sprintf(`=%d %d {"content":[{"type":"text","text":%q}]}`, id, k, text))
+	}
+}
+
+// settle makes all watched resources change, and fails unless each agent is told of what it listens to and can read, however
+// long ago it listened, and whatever it saw then.
+func (w *doorModel) settle() {
+	quiet := func() {
+		for range 6 {
+			for _, p := range w.pages {
+				for len(p.reads)+len(p.calls) > 0 {
+					w.answer(p)
+				}
+			}
+			time.Sleep(7 * time.Second)
+			synctest.Wait()
+			w.pump()
+			for _, a := range w.agents {
+				a.check()
+			}
+		}
+	}
+	quiet()
+	before := map[*modelAgent][][]string{}
+	for _, a := range w.agents {
+		clear(a.told)
+		clear(a.results)
+		for _, id := range slices.Sorted(maps.Keys(a.listens)) {
+			before[a] = append(before[a], a.listens[id])
+		}
+	}
+	for _, p := range w.pages {
+		p.document().k++
+		for _, uri := range slices.Sorted(maps.Keys(p.watched)) {
+			if p.watched[uri] {
+				p.say([]any{"touch", uri, p.document().k})
+			}
+		}
+	}
+	quiet()
+	for _, a := range w.agents {
+		asked := map[int]string{}
+		for _, uris := range before[a] {
+			for _, uri := range uris {
+				a.ask("resources/read", fmt.Sprintf(`"uri":%q`, uri))
+				asked[a.last] = uri
+			}
+		}
+		quiet()
+		for id, uri := range asked {
+			if a.results[id] && uri != door.FrontURI {
+				if w.counts["told"]++; !a.told[uri] {
+					w.t.Fatalf("%s\nthe agent with %q %q can read %s, listens to it, and is not told of a change", w.last(), a.origins,
+						a.profiles, uri)
+				}
+			}
+		}
 	}
 }
 
@@ -536,6 +619,9 @@ func TestDoorAgainstAModel(t *testing.T) {
 				if ended(a.Agent) {
 					t.Fatalf("%s\nan agent's session has ended", w.last())
 				}
+			}
+			if taken%50 == 49 {
+				w.settle()
 			}
 		}
 		t.Logf("%d steps: %v", taken, w.counts)

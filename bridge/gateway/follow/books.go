@@ -111,14 +111,20 @@ func (b *Books) Subscribed(uri string, on bool) {
 	}
 }
 
-// Ask calls then once the page reports a URI's changes, for a subscription. The caller calls end.
+// Ask calls then once the page reports a URI's changes, for a subscription. The caller calls end,
+// and calls Check when the subscription ends, or does not begin: a listen begins after the answers
+// for all of its URIs, and the page goes on reporting until then.
 func (b *Books) Ask(uri string, then func()) (end func()) {
-	w := b.watch(uri)
+	w, answered := b.watch(uri), false
 	w.asking++
-	b.attach(uri, w, then)
+	b.attach(uri, w, func() {
+		answered = true
+		then()
+	})
 	return func() {
-		w.asking--
-		b.check(uri)
+		if w.asking--; !answered {
+			b.check(uri)
+		}
 	}
 }
 

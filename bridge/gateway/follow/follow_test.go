@@ -24,9 +24,11 @@ type pages struct {
 	key     string // of what answers for all URIs
 	pace    coalesce.Pace
 	slow    bool
-	answers []func()
-	changes int
-	now     time.Time
+	// isHidden is set while no agent that subscribes sees the page.
+	isHidden bool
+	answers  []func()
+	changes  int
+	now      time.Time
 }
 
 func open(t *testing.T) *pages {
@@ -53,7 +55,7 @@ func (p *pages) send(uri string, on bool) {
 }
 
 func (p *pages) Lead(uri string) (*Page, string, string) { return p.page, uri, p.key }
-func (p *pages) Sees(string) bool                        { return true }
+func (p *pages) Sees(string) bool                        { return !p.isHidden }
 func (p *pages) Refuses(uri string, _ int) string        { return p.refused[uri] }
 func (p *pages) Pace(string) (coalesce.Pace, bool)       { return p.pace, p.key != "" }
 func (p *pages) Moved(string)                            {}
@@ -468,5 +470,27 @@ func TestFollowedAreBounded(t *testing.T) {
 	if p.Len() != MaxFollowed || p.watched[app+"/chosen"] != 1 || p.watched[app+"/read"] != 1 {
 		t.Errorf("%d are followed, %d and %d of those that come first", p.Len(), p.watched[app+"/chosen"],
 			p.watched[app+"/read"])
+	}
+}
+
+// A listen begins after the answers for all of its URIs. The page that answered first reports until
+// then, also if no other agent that follows its URI sees it.
+func TestAskedUntilItBegins(t *testing.T) {
+	p := open(t)
+	p.Subscribed(cart, true)
+	p.Sweep()
+	p.isHidden = true
+	p.Check(cart)
+	if p.Sweep(); p.watched[cart] != 0 {
+		t.Fatal("the page reports to agents that do not see it")
+	}
+	asked := p.Ask(cart, func() {})
+	asked()
+	if p.Sweep(); p.watched[cart] != 1 {
+		t.Error("the page has answered, and does not report until the listen begins")
+	}
+	p.Check(cart)
+	if p.Sweep(); p.watched[cart] != 0 {
+		t.Error("the page reports for a listen that has not begun")
 	}
 }
