@@ -370,5 +370,6 @@ func (a *Agent) send(message []byte) {
 	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)
 		a.g.engine.Writable(a.g.now(), a.id, false)
+		a.unblock() // Read may have emptied the outbox before blocked was set
 	}
 }

@@ -141,3 +141,27 @@ func TestBytesThatWaitAtSeveralGateways(t *testing.T) {
 		t.Errorf("%d bytes are left", got)
 	}
 }
+
+// An agent that takes a long message at the moment when it is sent gets updates afterwards. Without the second look at the
+// outbox, 2 of 100,000 such messages left the port blocked until the agent asked for something.
+func TestLongMessagesThatAreReadAtOnce(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := connect(t, g, AgentOptions{})
+	read := make(chan struct{})
+	go func() {
+		for {
+			if _, err := a.Read(t.Context()); err != nil {
+				return
+			}
+			read <- struct{}{}
+		}
+	}()
+	long := make([]byte, highWater+1)
+	send := g.locked(func() { a.send(long) })
+	for n := range 100_000 {
+		send()
+		if <-read; a.blocked.Load() {
+			t.Fatalf("after message %d the agent gets no updates", n)
+		}
+	}
+}
