@@ -35,6 +35,7 @@ type soakFleet struct {
 	assistant *webhooktest.Assistant
 	woken     atomic.Pointer[string] // the assistant's last text of the first page
 	refresh   time.Time              // when the assistant refreshes its subscription; live has it
+	token     func() string          // a new access token of the assistant: one lasts 59 minutes
 }
 
 type soakNode struct {
@@ -54,7 +55,8 @@ func (s *soak) openFleet() *soakFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.assistant = webhooktest.New("", login.Token("alice", "pages:read pages:events"))
+	f.token = func() string { return login.Token("alice", "pages:read pages:events") }
+	f.assistant = webhooktest.New("", f.token())
 	t.Cleanup(f.assistant.Close)
 	file, at := filesIn(t, dir), func(name string) string { return filepath.Join(dir, name) }
 	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"),
@@ -122,6 +124,7 @@ func (s *soak) openFleet() *soakFleet {
 
 // subscribe subscribes the assistant, or refreshes its subscription, which lasts for 30 minutes.
 func (f *soakFleet) subscribe() error {
+	f.assistant.Token = f.token()
 	grant, err := f.assistant.Subscribe(f.s.t.Context(), "page.resource.updated",
 		map[string]any{"uri": fleetURI(0), "minIntervalMs": 1000})
 	if err == nil {
