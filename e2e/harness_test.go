@@ -20,7 +20,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -253,8 +252,9 @@ func (h userHome) lsAtTerminal() (string, error) {
 	return h.output("script", "-qec", fmt.Sprintf("'%s' ls --hub %s", binary, h.hub), "/dev/null")
 }
 
+// output runs a command to its end. 14 at once on two processors take up to 14 s for what takes 0.05 s alone.
 func (h userHome) output(name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	cmd := testcmd.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), h.env()...)
