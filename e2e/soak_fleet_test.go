@@ -56,7 +56,7 @@ func (s *soak) openFleet() *soakFleet {
 		t.Fatal(err)
 	}
 	f.token = func() string { return login.Token("alice", "pages:read pages:events") }
-	f.assistant = webhooktest.New("", f.token())
+	f.assistant = webhooktest.New("", "")
 	t.Cleanup(f.assistant.Close)
 	file, at := filesIn(t, dir), func(name string) string { return filepath.Join(dir, name) }
 	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"),

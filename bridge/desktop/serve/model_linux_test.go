@@ -610,14 +610,23 @@ func (w *world) settle() {
 	}
 }
 
-// left lists the running daemons, and the files in the user's directory other than the token.
-func (w *world) left() (list []string) {
+// running returns the state of each running daemon by its process id, as Linux spells it: "S (sleeping)".
+func (w *world) running() map[int]string {
+	states := map[int]string{}
 	for _, pid := range strings.Fields(readFile(filepath.Join(w.home, daemonsFile))) {
 		if line := readFile("/proc/" + pid + "/cmdline"); strings.Contains(line, w.hub) { // "" for a zombie
 			_, state, _ := strings.Cut(readFile("/proc/"+pid+"/status"), "State:\t")
-			state, _, _ = strings.Cut(state, "\n")
-			list = append(list, "daemon "+pid+", "+state)
+			n, _ := strconv.Atoi(pid)
+			states[n], _, _ = strings.Cut(state, "\n")
 		}
+	}
+	return states
+}
+
+// left lists the running daemons, and the files in the user's directory other than the token.
+func (w *world) left() (list []string) {
+	for pid, state := range w.running() {
+		list = append(list, fmt.Sprintf("daemon %d, %s", pid, state))
 	}
 	files, _ := filepath.Glob(filepath.Join(w.home, "pagewire", "*"))
 	for _, file := range files {
@@ -672,15 +681,13 @@ func TestRandomProcesses(t *testing.T) {
 		testkit.Ends(t, "an agent's process ends", a.exited)
 	}
 	testkit.Eventually(t, "nothing is left", func() bool {
-		left := w.left()
-		for _, one := range left {
+		for pid, state := range w.running() {
 			// A daemon that was stopped while it ended has no socket, so no agent can find it.
-			if pid := 0; strings.HasSuffix(one, "(stopped)") {
-				fmt.Sscanf(one, "daemon %d", &pid)
+			if strings.HasSuffix(state, "(stopped)") {
 				testkit.OK(t, syscall.Kill(pid, syscall.SIGCONT))
 			}
 		}
-		return len(left) == 0
+		return len(w.left()) == 0
 	})
 	for call, n := range w.ran {
 		if n > 1 {
