@@ -101,18 +101,19 @@ func TestAgentsThatReadNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	agentOf(t, of).Shows(app + "/large")
-	for i := range 20 {
+	asked := 0
+	// Some reads have errors as answers, while the nodes of a busy machine take each other for silent.
+	testkit.Eventually(t, "who reads nothing has ended", func() bool {
+		asked++
 		ask := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":"%s/large",`+
 			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, i+1, app)
-		if greedy.Write(t.Context(), []byte(ask)) != nil {
-			break // it has ended
-		}
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, asked, app)
 		if got := n.Stats().WaitingBytes; got > most+most/2 {
 			t.Errorf("%d bytes wait", got)
 		}
-	}
-	testkit.Ends(t, "who reads nothing has ended", greedy.Done())
+		return greedy.Write(t.Context(), []byte(ask)) != nil
+	})
+	testkit.Ends(t, "it has ended", greedy.Done())
 	if got := honest.Text(app + "/large"); got != large {
 		t.Errorf("another user's agent reads %d bytes", len(got))
 	}
