@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -18,7 +21,6 @@ func TestCallsWithdrawnInThePage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := page{script: `
-				globalThis.ran = [];
 				document.modelContext.registerTool({ name: "pay", description: "d", inputSchema: { type: "object" }, execute: ({ order }) => { ran.push(order); return "paid"; } });
 				const { port1, port2 } = new MessageChannel();
 				globalThis.answers = [];
@@ -32,12 +34,9 @@ func TestCallsWithdrawnInThePage(t *testing.T) {
 							port.onmessage = ({ data }) => postMessage(data);
 							return ask(0, "initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "w", version: "1" } });
 						}
-						if (data === "still") {
-							for (let id = 1; id <= 20; id++) call(id);
-							for (let id = 1; id <= 20; id++) if (id % 2) ask(undefined, "notifications/cancelled", { requestId: id });
-							return fetch(self.origin + "/sent");
-						}
-						call(data);
+						for (let id = data; id < data + 20; id++) call(id);
+						for (let id = data; id < data + 20; id += 2) ask(undefined, "notifications/cancelled", { requestId: id });
+						fetch(self.origin + "/sent");
 					};` + "`" + `])));
 				worker.onmessage = ({ data }) => answers.push(data);
 				worker.postMessage(0, [port1]);
@@ -65,18 +64,30 @@ func TestCallsWithdrawnInThePage(t *testing.T) {
 			if got := run[string](b, "return pagewire.stats?.core ?? ''"); got != "" && got != "ready" {
 				t.Errorf("the core is %s", got)
 			}
-			// The page stands still until its worker has called, and has withdrawn half of the
-			// calls.
-			run[any](b, `
-				worker.postMessage("still");
-				const x = new XMLHttpRequest();
-				do { x.open("GET", "/state", false); x.send(); } while (x.responseText !== "sent");`)
-			testkit.Eventually(t, "the others are answered", func() bool { return run[int](b, "return answers.length") >= 11 })
-			if got := run[string](b, "return ran.join()"); got != "2,4,6,8,10,12,14,16,18,20" {
-				t.Errorf("it ran %s", got)
-			}
-			if got := run[string](b, "return JSON.stringify(answers.slice(1))"); strings.Count(got, "paid") != 10 {
-				t.Errorf("the answers are %s", got)
+			// The page takes long from one task to the next, so its core in a worker is faster. With a core that starts
+			// a call too early, every seventh round fails.
+			call(b, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 30})
+			for round := range 8 {
+				// The page stands still until its worker has called, and has withdrawn half of the calls.
+				first := 1 + 20*round
+				sent.Store(false)
+				run[any](b, fmt.Sprintf(`
+					globalThis.ran = [];
+					globalThis.answers = [];
+					worker.postMessage(%d);
+					const x = new XMLHttpRequest();
+					do { x.open("GET", "/state", false); x.send(); } while (x.responseText !== "sent");`, first))
+				testkit.Eventually(t, "the others are answered", func() bool { return run[int](b, "return answers.length") >= 10 })
+				var want []string
+				for id := first + 1; id < first+20; id += 2 {
+					want = append(want, fmt.Sprint(id))
+				}
+				if got := run[string](b, "return ran.join()"); got != strings.Join(want, ",") {
+					t.Errorf("it ran %s, want %s", got, want)
+				}
+				if got := run[string](b, "return JSON.stringify(answers)"); strings.Count(got, "paid") != 10 {
+					t.Errorf("the answers are %s", got)
+				}
 			}
 		})
 	}

@@ -3,6 +3,7 @@
  * an array, the name of a call and its arguments. worker.ts is the other side.
  */
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
+import { later } from "../link/lateness.ts";
 
 /** A worker's first message, with the reason if it did not start, otherwise "". */
 export type Started = ["started", string];
@@ -61,6 +62,8 @@ export function remote(page: PortSource, options: CoreOptions, cause: unknown): 
     };
     const core = {} as Record<string, (...args: unknown[]) => void>;
     for (const name of names) core[name] = (...args) => worker.postMessage([name, ...args]);
+    // Not in the worker, as in edge.ts: a message that withdraws the call may wait for the page.
+    core.starting = (call) => later(() => later(() => worker.postMessage(["starting", call])));
     core.stop = () => worker.terminate();
     worker.postMessage(options);
   });
