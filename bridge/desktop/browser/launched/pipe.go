@@ -56,20 +56,27 @@ func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	// Windows has none
 	_ = errors.Join(p.to.SetDeadline(time.Time{}), p.from.SetDeadline(time.Time{}))
 	p.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	_, err := p.to.Write([]byte{0})
-	if err == nil {
-		err = c.call("Target.setAutoAttach",
+	err := c.within(ctx, func() error {
+		if _, err := p.to.Write([]byte{0}); err != nil {
+			return err
+		}
+		return c.call("Target.setAutoAttach",
 			`{"autoAttach":false,"waitForDebuggerOnStart":false,"flatten":true}`)
-	}
-	if !stop() {
-		err = context.Cause(ctx)
-	}
+	})
 	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("reach the launched browser: %w", err)
 	}
 	return c, nil
+}
+
+// within runs f. If ctx ends before f does, it closes c, and returns the context's cause.
+func (c *Conn) within(ctx context.Context, f func() error) error {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	if err := f(); stop() {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // open makes the browser open a URL. Whoever reads from the Conn gets the answer, to a command that

@@ -194,16 +194,14 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 			err, &s.said)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	for i, url := range o.Open {
 		if i == 0 {
 			continue // it is on the command line, where a headless browser takes only one
 		}
-		late := time.AfterFunc(startTime, func() { conn.Close() })
-		err := conn.call(openTab, opened(url))
-		if !late.Stop() && ctx.Err() == nil {
-			err = fmt.Errorf("not within %v", startTime)
-		}
+		limited, cancel := context.WithTimeoutCause(ctx, startTime,
+			fmt.Errorf("not within %v", startTime))
+		err := conn.within(limited, func() error { return conn.call(openTab, opened(url)) })
+		cancel()
 		if err != nil {
 			return fmt.Errorf("open address %d: %w", i+1, err)
 		}
