@@ -229,6 +229,8 @@ func (c *conversation) line(line string) {
 		}
 	case "touch":
 		e.Touch(c.now, first)
+	case "watched?":
+		c.Say("%t", e.IsWatched(first))
 	case "open":
 		if err := e.Open(c.now, bridge.PortID(number(first))); err != nil {
 			c.Say("error: %v", err)

@@ -63,8 +63,21 @@ func (e *Engine) Pace(uri string) (p coalesce.Pace, ok bool) {
 	return e.paceOf(entry), true
 }
 
-// IsWatched reports whether a port that sees a URI subscribes to it.
+// IsWatched reports whether a port that sees a URI subscribes to it, or has asked for that in a
+// listen that has not begun.
 func (e *Engine) IsWatched(uri string) bool {
-	w := e.watches[uri]
-	return w != nil && slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) })
+	if w := e.watches[uri]; w != nil &&
+		slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) }) {
+		return true
+	}
+	for c := e.reads.first; c != nil; c = c.next {
+		if c.kind != callSubscribe {
+			continue
+		}
+		o := c.waits[0].opening
+		if o != nil && slices.Contains(o.uris, uri) && !o.listen.port.hides(uri) {
+			return true
+		}
+	}
+	return false
 }

@@ -92,7 +92,8 @@ func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 	c.cancel = g.books.Ask(uri, func() { g.engine.Complete(g.now(), id, bridge.Result{}) })
 }
 
-// Unsubscribe needs no answer of the page. Other agents may go on, of which none sees the page.
+// Unsubscribe needs no answer of the page. Agents that go on may all be ones that do not see the
+// page.
 func (h *host) Unsubscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 	if h.books.Check(uri); id != 0 {
 		h.engine.Complete((*Gateway)(h).now(), id, bridge.Result{})

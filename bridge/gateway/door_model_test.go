@@ -37,11 +37,13 @@ type modelPage struct {
 	way     *modelPage // the page of its document, if this is another way
 	mu      sync.Mutex
 	inbox   [][]json.RawMessage
-	reads   []int // calls without an answer
-	calls   []int
-	watched map[string]bool
-	gone    bool
-	dropped time.Time // when the gateway forgets it; zero while it is attached
+	// unconfirmed has the subscriptions that the page has not confirmed, reads and calls what it has
+	// not answered.
+	unconfirmed  []string
+	reads, calls []int
+	watched      map[string]bool
+	gone         bool
+	dropped      time.Time // when the gateway forgets it; zero while it is attached
 }
 
 // A modelAgent is an agent that sends any request, and remembers what it was given.
@@ -239,9 +241,14 @@ func (p *modelPage) obey(call []json.RawMessage) {
 	switch kind {
 	case "watched":
 		p.watched[uri] = string(call[2]) == "true"
-		if string(call[2]) == "true" && !strings.Contains(uri, "/alive/") {
-			p.say([]any{"touch", uri, p.document().k})
+		if string(call[2]) != "true" || strings.Contains(uri, "/alive/") {
+			return
 		}
+		if p.w.r.IntN(3) == 0 {
+			p.unconfirmed = append(p.unconfirmed, uri)
+			return
+		}
+		p.say([]any{"touch", uri, p.document().k})
 	case "read", "callTool":
 		if !slices.ContainsFunc(p.w.agents, func(a *modelAgent) bool { return a.permits(p.owner()) }) {
 			p.w.t.Fatalf("%s\npage %d of %v is asked by nobody who sees it: %s", p.w.last(), p.n, p.owner(), call)
@@ -341,7 +348,7 @@ func (p *modelPage) leave(mayReturn bool) {
 		} else {
 			e.Close("it is closed")
 		}
-		e.reads, e.calls = nil, nil
+		e.unconfirmed, e.reads, e.calls = nil, nil, nil
 		p.w.pages = slices.DeleteFunc(p.w.pages, func(q *modelPage) bool { return q == e })
 		p.w.ended = append(p.w.ended, e)
 	}
@@ -492,7 +499,7 @@ func (w *doorModel) step() (by *modelPage) {
 		uri := p.origin + pick(w.r, []string{"/doc", "/doc", "/item/{id}", "/list{?q,sort}", fmt.Sprint("/only/", p.n)})
 		w.note("page %d touches %s", p.n, uri)
 		p.say([]any{"touch", uri, p.document().k})
-		if p.way == nil {
+		if p.way == nil && len(p.unconfirmed) == 0 { // otherwise it may confirm that a URI leads to it now
 			return p
 		}
 	case op < 60:
@@ -511,11 +518,16 @@ func (w *doorModel) step() (by *modelPage) {
 	return nil
 }
 
-// answer answers a read or a call of a page.
+// answer confirms a subscription, or answers a read or a call of a page.
 func (w *doorModel) answer(p *modelPage) {
 	n, k := p.document().n, p.document().k
 	text := fmt.Sprintf("<%d.%d>", n, k)
-	if len(p.reads) > 0 {
+	if len(p.unconfirmed) > 0 {
+		uri := p.unconfirmed[0]
+		p.unconfirmed = p.unconfirmed[1:]
+		w.note("page %d confirms that it reports %s", p.n, uri)
+		p.say([]any{"touch", uri, k})
+	} else if len(p.reads) > 0 {
 		id := p.reads[0]
 		p.reads = p.reads[1:]
 		w.note("page %d answers a read with %s", p.n, text)
@@ -539,7 +551,7 @@ func (w *doorModel) settle() {
 	quiet := func() {
 		for range 6 {
 			for _, p := range w.pages {
-				for len(p.reads)+len(p.calls) > 0 {
+				for len(p.unconfirmed)+len(p.reads)+len(p.calls) > 0 {
 					w.answer(p)
 				}
 			}
@@ -600,7 +612,9 @@ func TestDoorAgainstAModel(t *testing.T) {
 		w := newDoorModel(t, seed)
 		defer w.g.Close()
 		w.g.events.Began = time.Time{}
-		tooLittle := func() bool { return w.counts["of pages"] < steps/10 || w.counts["asked"] < steps/50 }
+		tooLittle := func() bool {
+			return w.counts["of pages"] < steps/10 || w.counts["asked"] < steps/50 || w.counts["told"] < steps/50
+		}
 		taken := 0
 		// A run in which agents come to ask for little by chance goes on: one of 50 asked 22 times in 1,500 steps.
 		for ; taken < steps || tooLittle() && taken < 4*steps; taken++ {

@@ -24,7 +24,8 @@ type Source interface {
 	// if no page reports its changes now. key names the entry of the catalog that answers for the
 	// URI, or is "".
 	Lead(uri string) (p *Page, own, key string)
-	// Sees reports whether an agent that subscribes to a URI sees it.
+	// Sees reports whether an agent that subscribes to a URI sees it, or one whose listen has not
+	// begun, since the page of another of its URIs has not answered.
 	Sees(uri string) bool
 	// Refuses returns the reason why a URI cannot be followed, or "". counted is the number of URIs
 	// whose changes are counted.
@@ -112,19 +113,14 @@ func (b *Books) Subscribed(uri string, on bool) {
 }
 
 // Ask calls then once the page reports a URI's changes, for a subscription. The caller calls end,
-// and calls Check when the subscription ends, or does not begin: a listen begins after the answers
-// for all of its URIs, and the page goes on reporting until then.
+// and calls Check when the subscription ends, or does not begin.
 func (b *Books) Ask(uri string, then func()) (end func()) {
-	w, answered := b.watch(uri), false
+	w := b.watch(uri)
 	w.asking++
-	b.attach(uri, w, func() {
-		answered = true
-		then()
-	})
+	b.attach(uri, w, then)
 	return func() {
-		if w.asking--; !answered {
-			b.check(uri)
-		}
+		w.asking--
+		b.check(uri)
 	}
 }
 
@@ -249,7 +245,7 @@ func (b *Books) Sweep() {
 
 // review ends what nobody wants, and follows a URI to where it leads.
 func (b *Books) review(uri string, w *watch) {
-	if !w.wanted() {
+	if !w.wanted() && !b.source.Sees(uri) {
 		w.move(nil, "")
 		if w.count == nil {
 			delete(b.watches, uri)

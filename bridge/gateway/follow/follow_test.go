@@ -24,16 +24,19 @@ type pages struct {
 	key     string // of what answers for all URIs
 	pace    coalesce.Pace
 	slow    bool
-	// isHidden is set while no agent that subscribes sees the page.
-	isHidden bool
-	answers  []func()
-	changes  int
-	now      time.Time
+	// subscribed has the URIs of agents' subscriptions. isHidden is set while none of the agents
+	// sees the page.
+	subscribed map[string]bool
+	isHidden   bool
+	answers    []func()
+	changes    int
+	now        time.Time
 }
 
 func open(t *testing.T) *pages {
 	t.Helper()
-	p := &pages{watched: map[string]int{}, refused: map[string]string{}, key: "key", now: time.Now()}
+	p := &pages{watched: map[string]int{}, refused: map[string]string{}, key: "key", now: time.Now(),
+		subscribed: map[string]bool{}}
 	p.page = NewPage(p.send)
 	p.Books = New(p)
 	return p
@@ -54,8 +57,13 @@ func (p *pages) send(uri string, on bool) {
 	}
 }
 
+func (p *pages) Subscribed(uri string, on bool) {
+	p.subscribed[uri] = on
+	p.Books.Subscribed(uri, on)
+}
+
 func (p *pages) Lead(uri string) (*Page, string, string) { return p.page, uri, p.key }
-func (p *pages) Sees(string) bool                        { return !p.isHidden }
+func (p *pages) Sees(uri string) bool                    { return p.subscribed[uri] && !p.isHidden }
 func (p *pages) Refuses(uri string, _ int) string        { return p.refused[uri] }
 func (p *pages) Pace(string) (coalesce.Pace, bool)       { return p.pace, p.key != "" }
 func (p *pages) Moved(string)                            {}
@@ -474,7 +482,7 @@ func TestFollowedAreBounded(t *testing.T) {
 }
 
 // A listen begins after the answers for all of its URIs. The page that answered first reports until
-// then, also if no other agent that follows its URI sees it.
+// then, whatever other agents and pages do meanwhile.
 func TestAskedUntilItBegins(t *testing.T) {
 	p := open(t)
 	p.Subscribed(cart, true)
@@ -485,10 +493,16 @@ func TestAskedUntilItBegins(t *testing.T) {
 		t.Fatal("the page reports to agents that do not see it")
 	}
 	asked := p.Ask(cart, func() {})
+	p.isHidden = false // the agent that listens sees it
 	asked()
 	if p.Sweep(); p.watched[cart] != 1 {
 		t.Error("the page has answered, and does not report until the listen begins")
 	}
+	p.Books.Subscribed(cart, false)
+	if p.Sweep(); p.watched[cart] != 1 {
+		t.Error("another agent unsubscribes, and the page does not report until the listen begins")
+	}
+	p.isHidden = true
 	p.Check(cart)
 	if p.Sweep(); p.watched[cart] != 0 {
 		t.Error("the page reports for a listen that has not begun")
