@@ -65,7 +65,7 @@ func TestCallsWithdrawnInThePage(t *testing.T) {
 				t.Errorf("the core is %s", got)
 			}
 			// The page takes long from one task to the next, so its core in a worker is faster. With a core that starts
-			// a call too early, every seventh round fails.
+			// a call too early, every seventh round fails, so one of four runs passes.
 			call(b, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 30})
 			for round := range 8 {
 				// The page stands still until its worker has called, and has withdrawn half of the calls.

@@ -57,14 +57,31 @@ export function remote(page: PortSource, options: CoreOptions, cause: unknown): 
         return;
       }
       const [name, ...args] = data;
+      if (name === "start") return start(args[0] as number);
       (page[name] as (...args: unknown[]) => void)(...args);
       if (name === "dead") worker.terminate();
     };
     const core = {} as Record<string, (...args: unknown[]) => void>;
-    for (const name of names) core[name] = (...args) => worker.postMessage([name, ...args]);
-    // Not in the worker, as in edge.ts: a message that withdraws the call may wait for the page.
-    core.starting = (call) => later(() => later(() => worker.postMessage(["starting", call])));
+    for (const name of names)
+      core[name] = (...args) => {
+        if (name === "close" || (name === "receive" && `${args[1]}`.includes("notifications/cancelled"))) withdrawals++;
+        if (name === "starting") asked[args[0] as number] = withdrawals;
+        worker.postMessage([name, ...args]);
+      };
     core.stop = () => worker.terminate();
+    /** How many messages to the worker may have withdrawn a call, now and when it was asked. */
+    let withdrawals = 0;
+    const asked: Record<number, number> = {};
+    // The page waits, since the message that withdraws the call may wait at the page: edge.ts. Then
+    // the worker's answer does not cover it, and the worker is asked again.
+    const start = (call: number): void =>
+      later(() =>
+        later(() => {
+          if (asked[call] !== withdrawals) return core.starting!(call);
+          delete asked[call];
+          page.start(call);
+        }),
+      );
     worker.postMessage(options);
   });
 }

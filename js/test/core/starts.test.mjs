@@ -2,6 +2,7 @@
 // reason.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { start } from "../../../dist/pagewire.core.js";
 import { opened, origin, page, recovers, request, sent } from "./harness.mjs";
 
 const turn = () => new Promise((done) => setImmediate(done));
@@ -49,4 +50,39 @@ test("a trap at the start is an error with its reason", { skip: recovers }, asyn
     ),
     /pagewire: the core ended: RuntimeError: unreachable/,
   );
+});
+
+test("a core in a worker is asked again if a call may have been withdrawn since its answer", async () => {
+  const [posted, started] = [[], []];
+  let worker;
+  globalThis.Worker = class {
+    postMessage(message) {
+      posted.push(message);
+      if (posted.length > 1) return;
+      worker = this;
+      setImmediate(() => this.onmessage({ data: ["started", ""] }));
+    }
+    terminate() {}
+  };
+  try {
+    // A policy that forbids wasm throws the error of bytes that are none.
+    const options = { wasm: "data:application/wasm,none", worker: "worker.js" };
+    const core = await start({ start: (call) => started.push(call) }, options);
+    const answered = async (...withdrawals) => {
+      posted.length = 0;
+      worker.onmessage({ data: ["start", 7] });
+      for (const [name, ...args] of withdrawals) core[name](...args);
+      for (let i = 0; i < 9; i++) await turn();
+      return posted.slice(withdrawals.length);
+    };
+    core.starting(7);
+    const cancelled = '{"method":"notifications/cancelled"}';
+    assert.deepEqual(await answered(["receive", 1, cancelled]), [["starting", 7]]);
+    assert.deepEqual(await answered(["close", 1]), [["starting", 7]]);
+    assert.deepEqual(started, []);
+    assert.deepEqual(await answered(["receive", 1, '{"method":"ping"}']), []);
+    assert.deepEqual(started, [7]);
+  } finally {
+    delete globalThis.Worker;
+  }
 });
