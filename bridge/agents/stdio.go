@@ -59,22 +59,32 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 	return err
 }
 
-// readLines hands each line of in to the agent's session. It returns nil at the end of in, and
+// atOnce is how many messages are handed over together at most: meanwhile all others wait.
+const atOnce = 16
+
+// readLines hands the lines of in to the agent's session. It returns nil at the end of in, and
 // io.ErrClosedPipe when the session has ended.
+//
+// Lines that have come together are handed over together. After this process has stood still they
+// may be a call and its withdrawal, and a page that gets the call alone runs it.
 func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
+	var messages [][]byte
 	for {
 		line, over, err := readLine(lines, most)
 		// Programs on Windows begin with a byte order mark. RFC 8259, section 8.1, allows it to be
 		// ignored.
 		line = bytes.TrimPrefix(bytes.TrimRight(line, "\r\n"), []byte("\ufeff"))
-		switch blank := len(bytes.TrimSpace(line)) == 0; {
-		case over:
-			if agent.Oversize(line) != nil {
+		if !over && len(bytes.TrimSpace(line)) > 0 {
+			messages = append(messages, line)
+		}
+		if over || err != nil || len(messages) == atOnce || !hasLine(lines) {
+			if agent.WriteAll(messages) != nil {
 				return io.ErrClosedPipe
 			}
-		case blank:
-		case agent.Write(context.Background(), line) != nil:
+			messages = nil
+		}
+		if over && agent.Oversize(line) != nil {
 			return io.ErrClosedPipe
 		}
 		if err == io.EOF {
@@ -83,6 +93,12 @@ func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 			return err
 		}
 	}
+}
+
+// hasLine reports whether a whole line has been read ahead.
+func hasLine(r *bufio.Reader) bool {
+	ahead, _ := r.Peek(r.Buffered())
+	return bytes.IndexByte(ahead, '\n') >= 0
 }
 
 // readLine returns the next line with its line end. If the line has more than most bytes, it

@@ -94,6 +94,24 @@ func TestInputThatEndsBeforeTheFirstLook(t *testing.T) {
 	}
 }
 
+// A call and its withdrawal that come together, as after the process has stood still, reach the page together.
+func TestCallThatIsWithdrawnAtOnce(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	var frames []string
+	p, err := g.Attach(gateway.PageInfo{Tab: "tab", Origin: origin, URL: origin + "/"},
+		func(frame []byte) { frames = append(frames, string(frame)) })
+	testkit.OK(t, err)
+	testkit.OK(t, p.Receive([]byte(`[["hello",1,"0",{"epoch":"e"}],["setTools","[{\"name\":\"pay\",\"description\":\"d\",`+
+		`\"inputSchema\":{\"type\":\"object\"}}]"]]`)))
+	frames = nil
+	testkit.OK(t, serveLines(t.Context(), g, strings.NewReader(call("1", "tools/call", `"name":"pay","arguments":{}`)+"\n"+
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`+"\n"), io.Discard))
+	if len(frames) != 1 || !strings.Contains(frames[0], `["callTool",1,`) || !strings.Contains(frames[0], `["end",1`) {
+		t.Errorf("the page gets %q", frames)
+	}
+}
+
 func TestStdioClient(t *testing.T) {
 	for era, version := range versions {
 		t.Run(era, func(t *testing.T) {

@@ -211,16 +211,29 @@ func (a *Agent) Read(ctx context.Context) ([]byte, error) {
 
 // Write hands over a message of the agent. It does not block.
 func (a *Agent) Write(_ context.Context, message []byte) error {
-	a.g.tap(Event{Way: FromAgent, Agent: int(a.id), Text: message})
+	return a.WriteAll([][]byte{message})
+}
+
+// WriteAll is Write for several messages, in their order. A page gets what they cause together: a
+// call that a later message withdraws does not start.
+func (a *Agent) WriteAll(messages [][]byte) error {
+	for _, m := range messages {
+		a.g.tap(Event{Way: FromAgent, Agent: int(a.id), Text: m})
+	}
 	defer a.g.lock()()
-	if a.g.agents[a.id] == nil {
-		return io.ErrClosedPipe
+	for _, m := range messages {
+		if a.g.agents[a.id] == nil {
+			return io.ErrClosedPipe
+		}
+		if a.name == "" {
+			name, title := agentName(m)
+			a.name, a.whole = name, wantsWhole(name, title)
+		}
+		if err := a.g.engine.Receive(a.g.now(), a.id, m); err != nil {
+			return err
+		}
 	}
-	if a.name == "" {
-		name, title := agentName(message)
-		a.name, a.whole = name, wantsWhole(name, title)
-	}
-	return a.g.engine.Receive(a.g.now(), a.id, message)
+	return nil
 }
 
 // Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning
