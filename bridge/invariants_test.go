@@ -571,7 +571,7 @@ func (w *world) step() {
 	}
 }
 
-// pass lets time pass while something is due. At three a second, an event takes 334 ms of it.
+// pass lets time pass while something is due. At three a second, an event takes 334 ms.
 func (w *world) pass() {
 	end := w.now + 100_000
 	for _, events := range w.news {

@@ -95,7 +95,8 @@ func (s *soak) openFleet() *soakFleet {
 		f.last[i].Store(&first)
 		p := testkit.NewPage(t, map[string]string{fleetURI(i): first})
 		p.Epoch(fmt.Sprint("page ", i))
-		p.Dial(f.nodes[1].listen, fleetOrigin, login.Ticket("alice", fleetOrigin))
+		p.DialAny(func() string { return f.nodes[1].listen }, fleetOrigin,
+			func() string { return login.Ticket("alice", fleetOrigin) }) // one lasts 59 minutes
 		f.pages = append(f.pages, p)
 	}
 	bearer := func(r *http.Request) {

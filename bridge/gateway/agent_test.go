@@ -143,7 +143,7 @@ func TestBytesThatWaitAtSeveralGateways(t *testing.T) {
 }
 
 // An agent that takes a long message at the moment when it is sent gets updates afterwards. Without the second look at the
-// outbox, 2 of 100,000 such messages left the port blocked until the agent asked for something.
+// outbox, 2 of 100,000 such messages left the port blocked until the agent asked for something; with one processor none.
 func TestLongMessagesThatAreReadAtOnce(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := connect(t, g, AgentOptions{})

@@ -14,15 +14,15 @@ import (
 // browser does. It dials until the gateway listens, and again after each lost connection, until the
 // test ends. ticket is for a node of a fleet; "" for none.
 func (p *Page) Dial(addr, origin, ticket string) {
-	p.DialAny(func() string { return addr }, origin, ticket)
+	p.DialAny(func() string { return addr }, origin, func() string { return ticket })
 }
 
-// DialAny is Dial for an address that may change between connections.
-func (p *Page) DialAny(addr func() string, origin, ticket string) {
+// DialAny is Dial for an address and a ticket that may change between connections.
+func (p *Page) DialAny(addr func() string, origin string, ticket func() string) {
 	ctx, tab := p.t.Context(), rand.Text()
 	go func() {
 		for ctx.Err() == nil {
-			p.connected(ctx, addr(), origin, ticket, tab)
+			p.connected(ctx, addr(), origin, ticket(), tab)
 			// a gateway that starts listens some milliseconds later
 			time.Sleep(10 * time.Millisecond)
 		}

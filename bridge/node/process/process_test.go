@@ -141,7 +141,8 @@ func (f *place) page(m *member, page *testkit.Page, subject string) (goTo func(*
 	var at atomic.Pointer[member]
 	at.Store(m)
 	page.Epoch("epoch of " + subject)
-	page.DialAny(func() string { return at.Load().listen }, app, f.login.Ticket(subject, app))
+	ticket := f.login.Ticket(subject, app)
+	page.DialAny(func() string { return at.Load().listen }, app, func() string { return ticket })
 	return at.Store
 }
 

@@ -237,7 +237,7 @@ func (s *pool) close() {
 func (r *rig) attach() {
 	r.t.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	// The default of 10 s is not enough for some MB at a load of 60.
+	// The default of 30 s is not enough for some MB at a load of 60.
 	g := gateway.New(gateway.Options{Log: log, Shown: r.always, ReadTimeout: testkit.Patience})
 	r.g = g
 	ctx, cancel := context.WithCancel(context.Background())

@@ -346,13 +346,14 @@ func BenchmarkKill(b *testing.B) {
 	for i := range pages {
 		p := testkit.NewPage(b, uris(origin, 1))
 		list = append(list, p)
+		ticket := c.login.Ticket("user"+strconv.Itoa(i), origin)
 		p.DialAny(func() string {
 			if !killed.Load() {
 				return c.nodes[0].listen
 			}
 			time.Sleep(rand.N(2 * time.Second))
 			return c.nodes[1].listen
-		}, origin, c.login.Ticket("user"+strconv.Itoa(i), origin))
+		}, origin, func() string { return ticket })
 	}
 	at := func(
 		node int) func() bool {
