@@ -8,15 +8,17 @@ import (
 
 // askForListen asks the host for consent to each URI of a listen that the port sees.
 func (e *Engine) askForListen(r *request, l *listen, uris []string) {
-	asked := slices.Clone(uris)
+	asked, hidden := uris, []string(nil)
 	if restricts {
-		asked = slices.DeleteFunc(asked, r.port.hides)
+		asked = slices.DeleteFunc(slices.Clone(uris), r.port.hides)
 		if len(asked) == 0 {
 			e.acknowledge(l, uris)
 			return
 		}
+		hidden = slices.DeleteFunc(slices.Clone(uris),
+			func(uri string) bool { return !r.port.hides(uri) })
 	}
-	o := &opening{listen: l, uris: uris, left: len(asked)}
+	o := &opening{listen: l, uris: uris, granted: hidden, left: len(asked)}
 	r.port.openings++
 	r.port.granted += len(uris) - len(asked)
 	for _, uri := range asked {

@@ -228,7 +228,7 @@ type wait struct {
 type opening struct {
 	listen  *listen
 	uris    []string // the URIs that were not refused
-	granted []string // the URIs that the host has consented to
+	granted []string // the URIs that the host has consented to, or was not asked about
 	left    int      // missing answers; 0 once it is over, also by abandon
 }
 

@@ -70,12 +70,13 @@ func (e *Engine) IsWatched(uri string) bool {
 		slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) }) {
 		return true
 	}
+	var last *opening // its calls follow each other, at most 1,024
 	for c := e.reads.first; c != nil; c = c.next {
-		if c.kind != callSubscribe {
+		if c.kind != callSubscribe || c.waits[0].opening == last {
 			continue
 		}
-		o := c.waits[0].opening
-		if o != nil && slices.Contains(o.uris, uri) && !o.listen.port.hides(uri) {
+		last = c.waits[0].opening
+		if last != nil && slices.Contains(last.uris, uri) && !last.listen.port.hides(uri) {
 			return true
 		}
 	}

@@ -65,19 +65,24 @@ export function remote(page: PortSource, options: CoreOptions, cause: unknown): 
     for (const name of names)
       core[name] = (...args) => {
         if (name === "close" || (name === "receive" && `${args[1]}`.includes("notifications/cancelled"))) withdrawals++;
-        if (name === "starting") asked[args[0] as number] = withdrawals;
+        if (name === "starting") {
+          const { rounds = 0 } = asked[args[0] as number] ?? {};
+          asked[args[0] as number] = { withdrawals, rounds: rounds + 1 };
+        }
         worker.postMessage([name, ...args]);
       };
     core.stop = () => worker.terminate();
     /** How many messages to the worker may have withdrawn a call, now and when it was asked. */
     let withdrawals = 0;
-    const asked: Record<number, number> = {};
+    const asked: Record<number, { withdrawals: number; rounds: number }> = {};
     // The page waits, since the message that withdraws the call may wait at the page: edge.ts. Then
-    // the worker's answer does not cover it, and the worker is asked again.
+    // the worker's answer does not cover it, and the worker is asked again: twice, since agents may
+    // withdraw other calls all the time.
     const start = (call: number): void =>
       later(() =>
         later(() => {
-          if (asked[call] !== withdrawals) return core.starting!(call);
+          const last = asked[call];
+          if (last && last.withdrawals !== withdrawals && last.rounds < 3) return core.starting!(call);
           delete asked[call];
           page.start(call);
         }),

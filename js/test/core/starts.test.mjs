@@ -82,6 +82,10 @@ test("a core in a worker is asked again if a call may have been withdrawn since 
     assert.deepEqual(started, []);
     assert.deepEqual(await answered(["receive", 1, '{"method":"ping"}']), []);
     assert.deepEqual(started, [7]);
+    core.starting(7);
+    for (let round = 1; round < 3; round++) await answered(["close", 1]);
+    assert.deepEqual(await answered(["close", 1]), [], "withdrawals of others hold a call back for good");
+    assert.deepEqual(started, [7, 7]);
   } finally {
     delete globalThis.Worker;
   }
