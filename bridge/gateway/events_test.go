@@ -150,10 +150,14 @@ func (a *eventAgent) stream(name, arguments, more string) (id, cursor string) {
 	return id, *m.Params.Cursor
 }
 
-// event waits for an event whose data must contain about, a URI or a part of a page's data.
+// event waits for an event whose data must contain about, a URI or a part of a page's data. Heartbeats may come before it
+// on a busy machine.
 func (a *eventAgent) event(id, about string) (eventID, cursor string) {
 	a.t.Helper()
 	m := a.nextOf(id)
+	for m.Method == "notifications/events/heartbeat" {
+		m = a.nextOf(id)
+	}
 	if m.Method != "notifications/events/event" || !strings.Contains(string(m.Params.Data), about) ||
 		m.Params.Cursor == nil {
 		a.t.Fatalf("in place of an event about %s comes %s %s %+v", about, m.Method, m.Params.Data, m.Params.Error)

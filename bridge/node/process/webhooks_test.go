@@ -104,10 +104,14 @@ func TestAnAssistantIsWoken(t *testing.T) {
 			if e.Name != updated || e.Data["uri"] != app+"/doc" || e.Subscription != g.ID {
 				t.Errorf("it is woken by %+v", e)
 			}
-			got, err := a.Read(t.Context(), app+"/doc")
-			if err != nil {
-				t.Fatal(err)
-			}
+			var got string
+			testkit.Settles(t, "the page is read", func() string { // nodes of a busy machine may give each other up
+				var err error
+				if got, err = a.Read(t.Context(), app+"/doc"); err != nil {
+					return err.Error()
+				}
+				return ""
+			})
 			if got == text { // this event may be for a state that it has read already
 				return
 			}
