@@ -8,19 +8,21 @@ import (
 
 // askForListen asks the host for consent to each URI of a listen that the port sees.
 func (e *Engine) askForListen(r *request, l *listen, uris []string) {
-	asked, hidden := uris, []string(nil)
-	if restricts {
-		asked = slices.DeleteFunc(slices.Clone(uris), r.port.hides)
-		if len(asked) == 0 {
-			e.acknowledge(l, uris)
-			return
+	var asked, hidden []string
+	for _, uri := range uris {
+		if restricts && r.port.hides(uri) {
+			hidden = append(hidden, uri)
+		} else {
+			asked = append(asked, uri)
 		}
-		hidden = slices.DeleteFunc(slices.Clone(uris),
-			func(uri string) bool { return !r.port.hides(uri) })
+	}
+	if len(asked) == 0 {
+		e.acknowledge(l, uris)
+		return
 	}
 	o := &opening{listen: l, uris: uris, granted: hidden, left: len(asked)}
 	r.port.openings++
-	r.port.granted += len(uris) - len(asked)
+	r.port.granted += len(hidden)
 	for _, uri := range asked {
 		e.askToSubscribe(r, o, uri)
 	}
