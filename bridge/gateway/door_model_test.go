@@ -356,16 +356,22 @@ func (p *modelPage) leave(mayReturn bool) {
 
 // rename gives a profile another name, or takes the last one back.
 func (w *doorModel) rename(source string) {
-	if frees := w.frees[source]; len(frees) > 0 && w.r.IntN(2) == 0 {
-		w.names[source], w.frees[source] = w.names[source][:len(frees)-1], frees[:len(frees)-1]
-		w.note("the name of %s is taken back", source)
-		frees[len(frees)-1]()
+	if len(w.frees[source]) > 0 && w.r.IntN(2) == 0 {
+		w.takeNameBack(source)
 		return
 	}
 	name := pick(w.r, []string{"Work", "Private"})
 	w.names[source] = append(w.names[source], name)
 	w.note("%s is called %s", source, name)
 	w.frees[source] = append(w.frees[source], w.g.NameProfile(source, name))
+}
+
+func (w *doorModel) takeNameBack(source string) {
+	last := len(w.frees[source]) - 1
+	free := w.frees[source][last]
+	w.names[source], w.frees[source] = w.names[source][:last], w.frees[source][:last]
+	w.note("the name of %s is taken back", source)
+	free()
 }
 
 func (a *modelAgent) ask(method, params string) {

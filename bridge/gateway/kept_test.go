@@ -68,7 +68,7 @@ func TestNothingIsKept(t *testing.T) {
 			}
 			for _, source := range []string{"s1", "s2"} {
 				for len(w.frees[source]) > 0 {
-					w.rename(source)
+					w.takeNameBack(source)
 				}
 			}
 			for _, a := range w.agents {

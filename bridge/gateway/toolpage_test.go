@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -90,31 +91,34 @@ func TestToolOfAPageThatStandsStill(t *testing.T) {
 	}
 }
 
-// A tool that has begun is waited for as long as its agent waits, and so is one of a page that does not say it.
+// A tool that has begun is waited for as long as its agent waits, and so is one of a page that does not say it. Its clock is
+// not the machine's: a busy one may take longer than a page's whole time to start a tool.
 func TestToolThatTakesLong(t *testing.T) {
 	for tells, said := range map[bool]string{true: "the tool runs", false: "waiting for the page"} {
-		w := openTill(t, Options{ReadTimeout: time.Millisecond, progressEvery: time.Millisecond}, tells, nil)
-		w.page.Hold = make(chan struct{}, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		if tells {
-			w.page.Hold = nil
-		}
-		answer := w.call(ctx, "slow")
-		if tells {
-			testkit.Receive(t, "the tool begins", w.effects)
-		}
-		for n := 0; n < 20; { // each a millisecond after the one before
-			if testkit.Receive(t, "progress", w.progress) == said {
-				n++
+		synctest.Test(t, func(t *testing.T) {
+			w := openTill(t, Options{ReadTimeout: time.Millisecond, progressEvery: time.Millisecond}, tells, nil)
+			w.page.Hold = make(chan struct{}, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			if tells {
+				w.page.Hold = nil
 			}
-		}
-		if len(answer) > 0 {
-			t.Errorf("the call ends with %q", <-answer)
-		}
-		cancel()
-		if tells {
-			testkit.Receive(t, "the tool's signal is aborted", w.aborted)
-		}
+			answer := w.call(ctx, "slow")
+			if tells {
+				testkit.Receive(t, "the tool begins", w.effects)
+			}
+			for n := 0; n < 20; { // each a millisecond after the one before
+				if testkit.Receive(t, "progress", w.progress) == said {
+					n++
+				}
+			}
+			if len(answer) > 0 {
+				t.Errorf("the call ends with %q", <-answer)
+			}
+			cancel()
+			if tells {
+				testkit.Receive(t, "the tool's signal is aborted", w.aborted)
+			}
+		})
 	}
 }
 
