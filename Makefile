@@ -254,7 +254,7 @@ vulncheck: ## Known vulnerabilities of what ships, by govulncheck; VULNDB=file:/
 	@bin/govulncheck $(VULNDB:%=-db %) ./bridge/cmd/...
 	@GOOS=js GOARCH=wasm bin/govulncheck $(VULNDB:%=-db %) ./wasm/...
 
-soak: $(BUILD) browser ## Tabs, agents, daemons and nodes come and go for MINUTES (3): what goes wrong, and what grows, into bin/soak. SOAK_SEED=1 gives the steps of a run
+soak: $(BUILD) browser $(PEERS) ## Tabs, agents, daemons and nodes come and go for MINUTES (3): what goes wrong, and what grows, into bin/soak. SOAK_SEED=1 gives the steps of a run
 	@go vet -tags soak ./e2e
 	MINUTES=$(or $(MINUTES),3) go test -count=1 -v -timeout 24h -tags soak -run 'TestSoak$$' ./e2e
 
