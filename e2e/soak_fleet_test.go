@@ -99,9 +99,10 @@ func (s *soak) openFleet() *soakFleet {
 			func() string { return login.Ticket("alice", fleetOrigin) }) // one lasts 59 minutes
 		f.pages = append(f.pages, p)
 	}
-	bearer := func(r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+login.Token("alice", "pages:read pages:act"))
-	}
+	// A listen ends with its token, and go-sdk's client does not listen again.
+	token := testkit.Must(login.Sign(login.Claims("alice", map[string]any{"scope": "pages:read pages:act",
+		"exp": time.Now().Add(24 * time.Hour)})))(t)
+	bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 	for _, era := range []string{testkit.Legacy, testkit.Modern} {
 		a := s.follows(testkit.Connect(t, &mcp.StreamableClientTransport{Endpoint: "http://" + f.nodes[0].listen + "/mcp",
 			HTTPClient: &http.Client{Transport: setting(bearer)}}, era))
