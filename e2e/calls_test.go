@@ -233,7 +233,10 @@ func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, 
 	time.Sleep(2 * testkit.Moment) // for the call to wait in the page, and to be late
 	end(a, h, cancel)
 	first := testkit.Receive(t, "the first answer", answer)
-	time.Sleep(testkit.Moment)
+	if ended != "the daemon is killed" {
+		testkit.Eventually(t, "the daemon withdraws the call", func() bool { return h.waits(0) || len(h.daemons()) == 0 })
+	}
+	time.Sleep(testkit.Moment) // for the withdrawal to reach the page
 	s.goOn(w, b)
 	if ended == "its agent ends it" || ended == "its pipe is killed" {
 		a = h.serve(t, args...)
