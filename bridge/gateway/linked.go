@@ -178,7 +178,7 @@ func toolReply(a link.Answer) reply {
 		r = reply{revision: a.Revision, result: gate.Texts(false, string(a.Contents))}
 	} else if a.Failure == link.TooLarge {
 		r = reply{revision: a.Revision,
-			result: gate.Texts(true, "The tool has run, and its result is not shown: "+a.Detail)}
+			result: gate.Texts(true, link.NotShown+a.Detail)}
 	}
 	return r
 }

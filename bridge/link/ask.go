@@ -167,6 +167,10 @@ func (p *Peer) complete(a *ask, answer Answer) {
 // TooLarge is the Failure of an answer that is longer than Limits.ContentsBytes.
 const TooLarge bridge.Failure = "result_size"
 
+// NotShown begins what an agent is told of a tool's answer that is TooLarge. An agent that took it
+// for a failed call would call the tool again.
+const NotShown = "The tool has run, and its result is not shown: "
+
 // Watched tells the page that the first watcher of a URI has come (on), or that the last one has
 // left. If on is set, the page answers with a touch that has the URI's revision.
 func (p *Peer) Watched(uri string, on bool) {

@@ -160,7 +160,7 @@ func (c *Core) ask(now bridge.Time, id uint32, q *request) error {
 			return errNoFrame
 		}
 		return c.begin(id, "", func(p *pending) {
-			h := link.ToolHandler{Done: done(p),
+			h := link.ToolHandler{Done: func(a link.Answer) { done(p)(ran(a)) },
 				Progress: func(p bridge.Progress) { c.progress(id, p.Members()) }}
 			if sent, ok := q.args[5].Int(); ok && c.late.Known() {
 				h.Asks = c.late.Late(now, bridge.Time(sent))
@@ -257,6 +257,17 @@ func (c *Core) answer(id uint32, p *pending, a link.Answer) {
 		c.say(call("complete").Int(int(id)).Raw(",").Int(status).Raw(",").Int(int(a.Revision)).
 			Raw(",").Str(detail))
 	}
+}
+
+// ran is the answer to a tool's call. The link's statuses do not say that a tool has run, so one
+// whose result is too large gets another result.
+func ran(a link.Answer) link.Answer {
+	if a.Failure != link.TooLarge {
+		return a
+	}
+	result := wire.Text(`{"content":[{"type":"text","text":`).Str(link.NotShown + a.Detail).
+		Raw(`}],"isError":true}`)
+	return link.Answer{Contents: result, Revision: a.Revision}
 }
 
 func listed(texts []string) string {

@@ -89,6 +89,37 @@ func TestLongReport(t *testing.T) {
 	}
 }
 
+// A tool whose result is too large has run, and its core must not take it for a failed call.
+func TestResultThatIsTooLarge(t *testing.T) {
+	limits := link.Limits{ContentsBytes: 1000}
+	var last string
+	r := New(0, "user", app, &Options{Build: "1", Limits: limits, Offered: quota.New(1<<30, 1<<30),
+		Send: func(_ *Core, frame []byte) { last = string(frame) }})
+	page := func(frame string) {
+		if err := r.Receive(0, link.Parse([]byte(frame), limits)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`)
+	page(`[["setTools","[{\"name\":\"pay\"}]"]]`)
+	c := r.Join(0, nil, true)
+	for i, one := range []struct{ ask, want string }{
+		{`[["callTool",1,"pay","{}",""]]`, `=1 0 {"content":[{"type":"text","text":"The tool has run, and its result is not ` +
+			`shown: what the page gave has 1039 bytes; the limit is 1000"}],"isError":true}`},
+		{`[["read",2,"` + app + `/doc","` + app + `/doc",""]]`,
+			`[["complete",2,2,0,"what the page gave has 1039 bytes; the limit is 1000"]]`},
+	} {
+		if err := c.Receive(0, []byte(one.ask)); err != nil {
+			t.Fatal(err)
+		}
+		r.Take(1000)
+		page(fmt.Sprintf(`=%d 7 {"content":[{"type":"text","text":"%s"}]}`, i+1, large[:1000]))
+		if last != one.want {
+			t.Errorf("the core gets %s", last)
+		}
+	}
+}
+
 // A page's offers reach a core in order, in frames that fit into a message of the bus, in any amount.
 func TestMuchThatIsOffered(t *testing.T) {
 	var frames [][]byte
