@@ -42,6 +42,7 @@ type request struct {
 	granted bool   // a listen has been acknowledged, or an events/stream is active
 	cursor  string // the last cursor that the agent got on an events/stream
 	again   bool   // sent to another daemon, which has not acknowledged it
+	ended   bool   // a subscribe whose agent has unsubscribed since
 }
 
 // An ownRequest repeats a request of the agent that an earlier daemon has answered.
@@ -78,8 +79,7 @@ func (j *journal) fromAgent(line []byte) (pass bool) {
 	case "notifications/cancelled":
 		j.answer(string(m.Params.Get("requestId")))
 	case "resources/unsubscribe":
-		uri, _ := m.Params.Get("uri").Text()
-		delete(j.subscribed, uri)
+		j.unsubscribe(m.Params.Get("uri"))
 	}
 	if id != "" {
 		j.answer(id) // if the id is in use, the daemon answers with an error
@@ -92,6 +92,19 @@ func (j *journal) fromAgent(line []byte) (pass bool) {
 		j.waiting[id] = q
 	}
 	return true
+}
+
+// unsubscribe ends a subscription, whether it is granted, refused or not answered yet.
+func (j *journal) unsubscribe(uri bridge.JSON) {
+	text, _ := uri.Text()
+	delete(j.subscribed, text)
+	delete(j.refused, text)
+	for _, q := range j.waiting {
+		if q.method == "resources/subscribe" {
+			asked, _ := q.params.Get("uri").Text()
+			q.ended = q.ended || asked == text
+		}
+	}
 }
 
 // answer removes an open request and returns it, or nil if none has the id.
@@ -164,7 +177,9 @@ func (j *journal) granted(q *request, result bridge.JSON) {
 		j.level = q.params
 	default:
 		uri, _ := q.params.Get("uri").Text()
-		j.subscribed[uri] = true
+		if !q.ended {
+			j.subscribed[uri] = true
+		}
 	}
 }
 
