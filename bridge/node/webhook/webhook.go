@@ -217,19 +217,17 @@ func (r *record) status() map[string]any {
 	return s
 }
 
-// reserve takes room for a subscription that may be new. The caller calls done when the
-// subscription is in the store.
+// reserve takes room for a subscription unless it is live: a renewal needs none. The caller calls
+// done when the subscription is in the store.
 func (s *Service) reserve(wants *record, now time.Time) (done func(), refused *bridge.EventError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known < 2 {
 		return nil, errStore
 	}
-	all, own := 0, s.pending[wants.Principal]
+	all, own, live := 0, s.pending[wants.Principal], false
 	s.each(func(key string, r *record) {
-		if key == wants.key() {
-			return
-		}
+		live = live || key == wants.key()
 		all++
 		if r.Principal == wants.Principal {
 			own++
@@ -238,6 +236,9 @@ func (s *Service) reserve(wants *record, now time.Time) (done func(), refused *b
 	most := s.o.PerNode * len(s.alive(now))
 	if most == 0 { // this node has not renewed its lease yet
 		return nil, errStore
+	}
+	if live {
+		return func() {}, nil
 	}
 	if own < s.o.PerPrincipal && all < most {
 		s.pending[wants.Principal]++

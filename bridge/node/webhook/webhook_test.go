@@ -681,6 +681,30 @@ func TestLastMessages(t *testing.T) {
 	})
 }
 
+// A renewal needs no room: neither when the limit has sunk, because a node has died, nor beside others that may be new.
+func TestRoomForRenewals(t *testing.T) {
+	w, e := newWorld(t)
+	s := w.open("a", func(o *Options) { o.PerPrincipal = 3 })
+	var live []events.WebhookRequest
+	for i := range 3 {
+		live = append(live, wants(t, e.URL, func(r *events.WebhookRequest) {
+			r.Subscription = parsed(t, fmt.Sprintf(`{"uri":"a:%d"}`, i))
+		}))
+		subscribe(t, s, by(alice), live[i])
+	}
+	s.mu.Lock()
+	s.o.PerNode, s.pending[alice] = 2, 2
+	s.mu.Unlock()
+	for i, r := range live {
+		if _, refused := s.For(by(alice)).Subscribe(t.Context(), r); refused != nil {
+			t.Errorf("renewal %d: %s %s", i, refused.Message, refused.Data)
+		}
+	}
+	if _, refused := s.For(by(bob)).Subscribe(t.Context(), wants(t, e.URL)); refused == nil {
+		t.Error("a new one has room above the limit")
+	}
+}
+
 // One subscriber's requests to one host are bounded by half of the host's places. The others wait without a loss, and
 // another subscriber's do not wait for them.
 func TestRoom(t *testing.T) {
