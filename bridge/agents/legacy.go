@@ -28,16 +28,18 @@ func (h *sessions) serve(w http.ResponseWriter, r *http.Request, body []byte, m 
 		return
 	}
 	defer s.leave()
-	of := ofRequests
-	if m.Method == eventsStream {
-		of = ofListens
+	if m.Method != "" && len(m.ID) > 0 { // at its bound an agent can still withdraw a request
+		of := ofRequests
+		if m.Method == eventsStream {
+			of = ofListens
+		}
+		release, full := h.shares.acquire(of, s.who)
+		if full != nil {
+			full.refuse(w, m.ID, m.Method == eventsStream, false)
+			return
+		}
+		defer release()
 	}
-	release, full := h.shares.acquire(of, s.who)
-	if full != nil {
-		full.refuse(w, m.ID, m.Method == eventsStream, false)
-		return
-	}
-	defer release()
 	if m.Method == eventsStream {
 		h.streams(r)
 	}

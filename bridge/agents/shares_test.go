@@ -92,6 +92,13 @@ func TestRequestsOfOneClient(t *testing.T) {
 	s.ask(as("greedy", call(`"more"`, "resources/read", `"uri":"`+origin+`/doc"`))).full(t, 429, "request_limit", 5,
 		"--max-requests")
 	s.do("POST", legacyCall("5", "ping", ""), session).full(t, 429, "request_limit", 5, "--max-requests")
+	// What asks for nothing passes: a cancellation, and an answer.
+	for _, message := range []string{`"method":"notifications/cancelled","params":{"requestId":99}`,
+		`"id":"asked","result":{}`} {
+		if r := s.do("POST", `{"jsonrpc":"2.0",`+message+`}`, session); r.StatusCode != 202 {
+			t.Errorf("%s is answered with HTTP %d", message, r.StatusCode)
+		}
+	}
 	s.ask(as("honest", call("1", "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0)
 	close(s.released)
 	waiting.Wait()
