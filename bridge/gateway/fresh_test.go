@@ -205,6 +205,23 @@ func TestCallOfAnotherTab(t *testing.T) {
 	a.must("checkout_tab1", nil)
 }
 
+// Refusals at two sites whose tools have one name are not two in a row.
+func TestCallsOfTwoSites(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	for _, at := range []struct{ origin, tool string }{{app, "save"}, {"https://other.example", "save_other_example"}} {
+		p := openPage(t, g, PageInfo{Tab: at.origin, Origin: at.origin, URL: at.origin + "/", Transport: "test"},
+			map[string]string{at.origin + "/cart": cartOf(1)})
+		p.page.SetTool("save", testkit.Tool{Members: map[string]any{"_meta": map[string]any{
+			"pagewire/freshState": map[string]any{"uris": []string{at.origin + "/cart"}}}}})
+		a.hasTool(at.tool)
+		texts, failed := a.tool(at.tool, nil)
+		if !failed || !strings.Contains(texts[0], at.tool+" was not run: ") {
+			t.Errorf("the first refusal says %q", texts)
+		}
+	}
+}
+
 // An agent without a session is not known again at its next call. So its calls are not refused.
 func TestCallsWithoutASession(t *testing.T) {
 	for _, transport := range []string{TransportRequest, TransportCommand} {

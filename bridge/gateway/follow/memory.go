@@ -17,8 +17,8 @@ type Memory struct {
 	// Tag begins the texts that the agent did not request. A page does not know it, and so cannot
 	// imitate them.
 	Tag string
-	// Refused counts, by tool, the consecutive calls that were refused because the agent did not
-	// know the state.
+	// Refused counts, by origin and tool, the consecutive calls that were refused because the agent
+	// did not know the state.
 	Refused map[string]int
 	// Unread has the URIs that were dropped, and not given to the agent since: at most maxUnread.
 	Unread map[string]bool
