@@ -98,6 +98,11 @@ func TestPages(t *testing.T) {
 	if all.String() != text {
 		t.Errorf("together they are %d bytes of %d", all.Len(), len(text))
 	}
+	w = Wish{URI: doc + strings.Repeat("x", 5000), Chars: 2000} // the head alone is longer
+	page := Page(&Head{URI: w.URI}, w, text)[0].(TextContent).Text
+	if got := utf8.RuneCountInString(page); got < 900 {
+		t.Errorf("a page of a long URI has %d characters", got)
+	}
 	h := Head{}
 	if got := Page(&h, Wish{URI: doc, Chars: 1000}, ""); got != nil || h.Part != "" {
 		t.Errorf("no text is %v behind %+v", got, h)

@@ -82,7 +82,7 @@ func Page(h *Head, w Wish, text string) []any {
 	if from == 0 && utf8.RuneCountInString(text) <= room {
 		return []any{AsText(text)}
 	}
-	room -= 200 // for the head's longer text
+	room = max(room-200, w.Chars/2) // 200 for the head's longer text; a long URI may fill the head
 	end := from
 	for n := 0; n < room && end < len(text); n++ {
 		_, size := utf8.DecodeRuneInString(text[end:])
