@@ -3,10 +3,12 @@ package gateway
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -87,5 +89,32 @@ func TestNothingIsKept(t *testing.T) {
 			}
 			before = now
 		}
+	})
+}
+
+// What is told of pages that have gone holds none of them, nor their transports.
+func TestNoPageIsHeld(t *testing.T) {
+	g := newGateway(t, Options{})
+	g.events.Began = time.Time{} // so that pages that come now count as new
+	g.events.ClosedAfter = time.Millisecond
+	a := openEventAgent(t, g, AgentOptions{})
+	closed, _ := a.stream(events.Closed, `{}`, "")
+	come := func(tab string) weak.Pointer[Page] {
+		p := testkit.Must(g.Attach(tabInfo(tab), func([]byte) {}))(t)
+		for _, frame := range []string{`[["hello",1,"0",{"epoch":"e"}]]`,
+			`[["register","{\"name\":\"doc\",\"uri\":\"` + app + `/doc\"}"]]`} {
+			testkit.OK(t, p.Receive([]byte(frame)))
+		}
+		p.Close("its tab was closed")
+		return weak.Make(p)
+	}
+	var pages []weak.Pointer[Page]
+	for _, tab := range []string{"a", "b", "c"} {
+		pages = append(pages, come(tab))
+		a.event(closed, app)
+	}
+	testkit.Eventually(t, "they are freed", func() bool {
+		runtime.GC()
+		return !slices.ContainsFunc(pages, func(p weak.Pointer[Page]) bool { return p.Value() != nil })
 	})
 }

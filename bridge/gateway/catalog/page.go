@@ -235,6 +235,12 @@ func (p *Page) Differs(q *Page) bool {
 // Owner is whose the page is, for the door.
 func (p *Page) Owner() bridge.Owner { return p.catalog.OwnerOf(&p.PageInfo) }
 
+// LastOwner is Owner for those who keep it after the page has gone: it holds nothing of the page.
+func (p *Page) LastOwner() func() bridge.Owner {
+	info, c := p.PageInfo, p.catalog
+	return func() bridge.Owner { return c.OwnerOf(&info) }
+}
+
 // URIOf is the agents' URI that leads to the page, for a URI that may lead to another tab.
 func (p *Page) URIOf(uri string) string {
 	if e := p.catalog.EntryOf(uri); e == nil || e.Page == p {

@@ -346,6 +346,16 @@ func (l *Log) Add(v Visit) {
 	l.entries = append(l.entries, logged{l.clock, v})
 }
 
+// Left gives the entries of a page that has gone the owner of its last one, which holds nothing of
+// the page. An entry may stay for days, and a page holds its transport: 100 KiB of a browser's.
+func (l *Log) Left(last Visit) {
+	for i := range l.entries {
+		if v := &l.entries[i].Visit; v.Page == last.Page && v.Epoch == last.Epoch {
+			v.Owner = last.Owner
+		}
+	}
+}
+
 // Visits are the pending events of one subscription to Opened or Closed, of the owners that it
 // sees.
 type Visits struct {

@@ -439,7 +439,7 @@ func (s *Sources) Came(p *catalog.Page, epoch string) {
 		v = &visit{back: func() bool { return false }}
 		s.visits[key] = v
 		if s.Now().Sub(s.Began) >= arrivalTime {
-			s.tell(Opened, p, epoch)
+			s.tell(visitOf(Opened, p, epoch, p.Owner))
 		}
 	}
 	v.pages++
@@ -452,22 +452,29 @@ func (s *Sources) Left(p *catalog.Page, epoch string) {
 	if v == nil || p.Shown {
 		return
 	}
+	closed := visitOf(Closed, p, epoch, p.LastOwner())
+	s.told.Left(closed)
 	if v.pages--; v.pages > 0 || s.closed {
 		return
 	}
 	v.back = time.AfterFunc(s.ClosedAfter, s.Locked(func() {
 		if s.visits[key] == v && v.pages == 0 && !s.closed {
 			delete(s.visits, key)
-			s.tell(Closed, p, epoch)
+			s.tell(closed)
 		}
 	})).Stop
 }
 
-func (s *Sources) tell(name string, p *catalog.Page, epoch string) {
-	s.told.Add(Visit{Name: name, Page: p.InTab.Key + " " + p.Origin, Epoch: epoch, Owner: p.Owner,
-		Time: s.Now(), Data: PageData(p.Origin, p.InTab.Number, p.URL, p.Title)})
+func visitOf(name string, p *catalog.Page, epoch string, owner func() bridge.Owner) Visit {
+	return Visit{Name: name, Page: p.InTab.Key + " " + p.Origin, Epoch: epoch, Owner: owner,
+		Data: PageData(p.Origin, p.InTab.Number, p.URL, p.Title)}
+}
+
+func (s *Sources) tell(v Visit) {
+	v.Time = s.Now()
+	s.told.Add(v)
 	for f := range s.all {
-		if f.changes == nil && f.pass.Permits(p.Owner()) {
+		if f.changes == nil && f.pass.Permits(v.Owner()) {
 			f.last = s.Now()
 			f.wake()
 		}
