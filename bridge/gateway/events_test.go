@@ -346,6 +346,54 @@ func TestEventsOfWhatComes(t *testing.T) {
 	}
 }
 
+// A page that stands still, in a dialog or a frozen tab, keeps nobody from the events of the others. What it had changed
+// is told when it goes on.
+func TestEventsBesideAPageThatDoesNotAnswer(t *testing.T) {
+	const other = "https://other.example/doc"
+	g := newGateway(t, Options{})
+	g.events.BeginsWithin = time.Millisecond
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "1"})
+	still := openPage(t, g, PageInfo{Tab: "b", Origin: "https://other.example", URL: other}, map[string]string{other: "1"})
+	still.set(other, "2")
+	still.page.HoldWatch = make(chan struct{})
+	a := openEventAgent(t, g, AgentOptions{})
+	sub, _ := events.Parse(events.Updated, []byte(`{}`))
+	f, refused := g.FollowEvents(sub, events.FollowOptions{MaxAge: -1})
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	noted := func(want events.NoteKind, about string) {
+		t.Helper()
+		var n events.Note
+		testkit.Eventually(t, "there is a note", func() (ok bool) { n, ok = f.Next(); return ok })
+		if n.Kind != want || n.Subject != about || n.Truncated {
+			t.Errorf("in place of one about %q comes %+v", about, n)
+		}
+	}
+	noted(events.Active, "")
+	id, _ := a.stream(events.Updated, `{}`, "")
+	polled := a.poll(events.Updated, `{}`, "", "")
+	told := func(uri string) {
+		t.Helper()
+		noted(events.Event, uri)
+		a.event(id, uri)
+		cursor := *polled.Cursor
+		testkit.Eventually(t, "a poll has it", func() bool {
+			polled = a.poll(events.Updated, `{}`, cursor, "")
+			return len(polled.Events) > 0
+		})
+		if len(polled.Events) != 1 || !strings.Contains(string(polled.Events[0].Data), uri) || *polled.Truncated {
+			t.Errorf("in place of %s a poll has %+v", uri, polled)
+		}
+	}
+	p.set(cart, "2")
+	told(cart)
+	close(still.page.HoldWatch)
+	told(other)
+	still.set(other, "3")
+	told(other)
+}
+
 // An agent gets only the events of resources that it may list and read. No answer shows that there are others.
 func TestEventsWithinTheScope(t *testing.T) {
 	g := newGateway(t, Options{Deny: []string{"https://bank.example"}})

@@ -192,7 +192,7 @@ func listedURIs(p *catalog.Page, pass *pass) []string {
 // lookAtFront is look for door.FrontURI. It does not compare contents at one revision, because they
 // differ among agents.
 func (g *Gateway) lookAtFront(a *Agent) *live.Look {
-	g.books.Track([]string{door.FrontURI}, func(map[string]string) {})
+	g.books.Track([]string{door.FrontURI}, func(string, string) {})
 	l := live.DecodeContents(door.FrontURI, g.frontFor(a))
 	l.URI, l.Revision = door.FrontURI, g.books.Revision(door.FrontURI)
 	return l

@@ -94,7 +94,7 @@ func (g *Gateway) trackRead(c *call, uri string) {
 	if g.remembering == 0 {
 		return
 	}
-	g.books.Track([]string{uri}, func(map[string]string) {})
+	g.books.Track([]string{uri}, func(string, string) {})
 	c.revision = g.books.Revision(uri)
 }
 

@@ -91,7 +91,7 @@ func TestReadBesideAnAgentThatAsksForAll(t *testing.T) {
 	for i := range events.MaxAllURIs {
 		all = append(all, fmt.Sprint(app, "/item/", i))
 	}
-	g.locked(func() { g.books.Track(all, func(map[string]string) {}) })()
+	g.locked(func() { g.books.Track(all, func(string, string) {}) })()
 	a := openAgent(t, g)
 	testkit.Eventually(t, "there is no room", func() bool {
 		texts, failed := a.tool(calls.Wait, map[string]any{"uris": []string{cart}, "timeout_ms": 0})

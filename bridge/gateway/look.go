@@ -14,8 +14,8 @@ import (
 // is asked when the page is known, and again when it has answered.
 func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) (*live.Look,
 	*route) {
-	failed, ok := calls.Await(ctx, t, func(done func(map[string]string)) {
-		g.books.Track([]string{uri}, done)
+	failed, ok := calls.Await(ctx, t, func(done func(why string)) {
+		g.books.Track([]string{uri}, func(_, why string) { done(why) })
 	})
 	if !ok {
 		return nil, nil
@@ -23,8 +23,8 @@ func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) 
 	// It is of before the read, so a change during the read counts as new.
 	revision := g.books.Revision(uri)
 	asked, err := g.engine.Resolve(uri)
-	if failed[uri] != "" && err == nil { // too many are counted, which keeps nobody from reading
-		revision, failed[uri] = g.books.Advance(), ""
+	if failed != "" && err == nil { // too many are counted, which keeps nobody from reading
+		revision, failed = g.books.Advance(), ""
 	}
 	r := g.catalog.Entry(asked.Key)
 	route := p.Resolve(uri)
@@ -32,8 +32,8 @@ func (g *Gateway) look(ctx context.Context, t *calls.Turn, uri string, p *pass) 
 	switch {
 	case !p.Sees(uri):
 		why = calls.Unknown
-	case failed[uri] != "":
-		why = failed[uri]
+	case failed != "":
+		why = failed
 	case err != nil || r == nil || route == nil:
 		g.addMissed(uri)
 		why = "no open page offers this resource now"
@@ -82,7 +82,7 @@ func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision 
 	defer cancel()
 	t := calls.Begin((*ticker)(g))
 	defer t.End()
-	g.books.Track([]string{uri}, func(map[string]string) {})
+	g.books.Track([]string{uri}, func(string, string) {})
 	// Before the read: the end of an earlier hold must not end the count meanwhile.
 	release = g.locked(g.books.Hold(uri))
 	revision = g.books.Revision(uri)

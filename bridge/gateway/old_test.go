@@ -23,7 +23,7 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 			first := fields(t, a.must(calls.Read, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between the revision that it was given and now
 				defer g.lock()()
-				g.books.Track([]string{app + "/nothing"}, func(map[string]string) {})
+				g.books.Track([]string{app + "/nothing"}, func(string, string) {})
 				return g.books.Clock()
 			}
 			for name, since := range map[string]func() int64{

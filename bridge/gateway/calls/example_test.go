@@ -19,13 +19,13 @@ type page struct {
 	*follow.Books
 	at   *follow.Page
 	text string
-	deaf bool // it never confirms a watch
+	deaf string // the URI whose watch it does not confirm
 }
 
 // open opens the page.
 func (p *page) open() *page {
 	p.at = follow.NewPage(func(uri string, on bool) {
-		if on && !p.deaf {
+		if on && uri != p.deaf {
 			p.at.Confirm(uri)
 		}
 	})
@@ -57,7 +57,7 @@ func (call) Older() map[string]bool   { return nil }
 func (c call) Look(_ context.Context, uris ...string) map[string]*live.Look {
 	found := map[string]*live.Look{}
 	for _, uri := range uris {
-		c.page.Track([]string{uri}, func(map[string]string) {})
+		c.page.Track([]string{uri}, func(string, string) {})
 		l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, c.page.text))
 		l.URI, l.Revision = uri, c.page.Found(uri, c.page.Revision(uri), l.Hash)
 		found[uri] = l

@@ -230,11 +230,56 @@ func TestAWaitForAPageThatDoesNotAnswer(t *testing.T) {
 
 func testAWaitForAPageThatDoesNotAnswer(t *testing.T) {
 	d := open(t, calls.Options{})
-	d.page.deaf = true
+	d.page.deaf = cart
 	d.run(calls.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
 	d.pass(7 * time.Second)
 	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || d.running != 0 {
 		t.Errorf("the wait says %q, and %d calls go on", d.said, d.running)
+	}
+}
+
+// A page that has not confirmed its watch keeps no wait from the changes of another. What it did
+// meanwhile is told once it goes on: since covers it, although nobody could see it.
+func TestAWaitBesideAPageThatDoesNotAnswer(t *testing.T) {
+	for name, remembers := range map[string]bool{"with a memory": true, "without a memory": false} {
+		t.Run(name, inBubble(func(t *testing.T) { testAWaitBesideAPageThatDoesNotAnswer(t, remembers) }))
+	}
+}
+
+func testAWaitBesideAPageThatDoesNotAnswer(t *testing.T, remembers bool) {
+	const list = "https://shop.example/list"
+	d := open(t, calls.Options{})
+	if !remembers {
+		d.memory = nil
+	}
+	d.page.deaf = list
+	d.run(calls.Read, `{"uri":"`+cart+`"}`)
+	var head struct {
+		Revision int64
+		Changed  []string
+	}
+	told := func(when, uri string) {
+		t.Helper()
+		if len(d.said) != 2 || json.Unmarshal([]byte(d.said[0]), &head) != nil || !slices.Equal(head.Changed, []string{uri}) {
+			t.Fatalf("%s the wait says %q", when, d.said)
+		}
+	}
+	wait := func() []string {
+		return d.run(calls.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, head.Revision))
+	}
+	json.Unmarshal([]byte(d.said[0]), &head)
+	if wait(); d.said != nil {
+		t.Fatalf("it has not waited: %q", d.said)
+	}
+	d.change("two")
+	told("while the list's page stands still,", cart)
+	if wait(); d.said != nil {
+		t.Fatalf("it has not waited: %q", d.said)
+	}
+	d.do(func() { d.page.at.Confirm(list) })
+	told("when it goes on,", list)
+	if wait(); d.said != nil {
+		t.Errorf("of no further change it says %q", d.said)
 	}
 }
 

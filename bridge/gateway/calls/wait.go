@@ -25,6 +25,10 @@ type waiting struct {
 	since *int64
 	// from is for a resource that the agent was not given: only later revisions are changes.
 	from int64
+	// confirmed has the URIs whose pages report all changes, or of which there are none to report.
+	confirmed map[string]bool
+	// covered is set once the wait has a revision to answer with. It covers all URIs.
+	covered bool
 	// same has, with since, the revisions at which resources read as the agent has them.
 	same map[string]int64
 	// revoked means that the agent sees none of its URIs any more. stop ends its reads then. revoke
@@ -65,7 +69,7 @@ func (t *Tools) wait(ctx context.Context, c Call, args []byte) answer {
 		return failure(first + ": " + Unknown)
 	}
 	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
-		same: map[string]int64{}}
+		same: map[string]int64{}, confirmed: map[string]bool{}}
 	return w.run(ctx, time.Duration(min(max(in.Timeout, 0), 25_000))*time.Millisecond)
 }
 
@@ -86,11 +90,15 @@ func (w *waiting) run(ctx context.Context, timeout time.Duration) answer {
 			"waiting for a page to change")
 		return t.ProgressEvery
 	})
-	failed, tracked := Await(late, c, func(done func(failed map[string]string)) {
-		t.Revisions.Track(w.uris, done)
+	var failed []string
+	t.Revisions.Track(w.uris, func(uri, why string) {
+		if why != "" {
+			failed = append(failed, uri+": "+why)
+		}
+		w.confirm(uri)
 	})
 	if len(failed) == len(w.uris) {
-		return failure(w.uris[0] + ": " + failed[w.uris[0]])
+		return failure(failed[0])
 	}
 	w.from = t.Revisions.Clock()
 	if w.since != nil && !t.issues(c).Issued(*w.since) {
@@ -105,7 +113,7 @@ func (w *waiting) run(ctx context.Context, timeout time.Duration) answer {
 		var h live.Head
 		var changed []string
 		var found map[string]*live.Look
-		if tracked && c.Until(late, func() bool {
+		if c.Until(late, func() bool {
 			changed = w.changed()
 			return len(changed) > 0 || w.revoked
 		}) && !w.revoked {
@@ -125,6 +133,18 @@ func (w *waiting) run(ctx context.Context, timeout time.Duration) answer {
 	}
 }
 
+// confirm makes the wait look at a URI. The URIs of a page that stands still are left out until it
+// goes on: a wait for it and another page once told no change, and timed out after 20 s.
+func (w *waiting) confirm(uri string) {
+	if w.covered && w.since != nil {
+		// The agent's next wait is since a revision that covers what this page did unseen. As a
+		// change, it is read then, and told if it reads differently.
+		w.t.Revisions.Updated(uri)
+	}
+	w.confirmed[uri] = true
+	w.c.Wake()
+}
+
 // revoke ends the wait, because the agent sees none of its URIs any more.
 func (w *waiting) revoke() {
 	w.revoked = true
@@ -135,8 +155,8 @@ func (w *waiting) revoke() {
 // changed lists the resources that have changed since the agent's version.
 func (w *waiting) changed() (list []string) {
 	for _, uri := range w.uris {
-		if !w.c.Sees(uri) {
-			continue // it leads to another profile now
+		if !w.confirmed[uri] || !w.c.Sees(uri) {
+			continue // in the second case it leads to another profile now
 		}
 		from, m := w.from, w.c.Memory()
 		if w.since != nil {
@@ -203,6 +223,7 @@ func (w *waiting) grant(ctx context.Context, h live.Head, changed []string,
 // revision returns one revision for all awaited resources together. For an agent without a memory
 // it is a new one: a resource's own revision would claim that the agent was given that resource.
 func (w *waiting) revision() int64 {
+	w.covered = true
 	if w.c.Memory() != nil {
 		return w.t.Revisions.Clock()
 	}

@@ -24,6 +24,10 @@ const (
 	MaxFollowings = 12_000
 	// MaxVisits bounds the pages for which page.opened and page.closed are sent.
 	MaxVisits = 4096
+	// beginsWithin is how long a subscription waits for its pages before it begins without those
+	// that stand still. They confirm in some milliseconds. While it waited for all, one page in a
+	// dialog made polls and streams of all others fail after 30 s, and webhooks lose their changes.
+	beginsWithin = 2 * time.Second
 	// arrivalTime is how long a new gateway assumes that a page was open before it. It sends no
 	// page.opened for these.
 	arrivalTime = 5 * time.Second
@@ -57,9 +61,9 @@ type Options struct {
 type Sources struct {
 	Options
 	// Began is when the gateway began, and ClosedAfter how long a page must be gone before
-	// page.closed is sent. Only tests change them.
-	Began       time.Time
-	ClosedAfter time.Duration
+	// page.closed is sent. BeginsWithin is beginsWithin. Only tests change them.
+	Began                     time.Time
+	ClosedAfter, BeginsWithin time.Duration
 	// all has each Following until it is closed; once closed is set there are none, and no new one.
 	all    map[*Following]bool
 	closed bool
@@ -87,8 +91,8 @@ type visit struct {
 // NewSources returns Sources without subscriptions.
 func NewSources(o Options) *Sources {
 	return &Sources{Options: o, Began: o.Now(), ClosedAfter: 30 * time.Second,
-		all: map[*Following]bool{}, leases: map[string]*Following{}, told: NewLog(o.Now()),
-		visits: map[visitKey]*visit{}}
+		BeginsWithin: beginsWithin, all: map[*Following]bool{}, leases: map[string]*Following{},
+		told: NewLog(o.Now()), visits: map[visitKey]*visit{}}
 }
 
 // A Pass is what this package needs of a door.Pass. It is asked again at the moment of telling.
@@ -123,8 +127,9 @@ type Following struct {
 	changes *Changes        // the feed of a subscription to Updated; otherwise nil
 	asked   map[string]bool // URIs whose page has been asked
 	looked  int             // Sources.gone at the last forgetGone
-	timer   *time.Timer     // calls wake after the least time between two events
-	last    time.Time       // of the last change
+	// timer begins the subscription, and then calls wake after the least time between two events.
+	timer   *time.Timer
+	last    time.Time // of the last change
 	began   bool
 	then    []func()    // called when the subscription begins
 	release []func()    // called when it ends
@@ -150,8 +155,10 @@ func (s *Sources) Follow(sub Subscription, o FollowOptions, p Pass) (
 	}
 	f.changes = NewChanges(sub, o.MinInterval, p.Sees)
 	f.feed = f.changes
-	f.timer = time.AfterFunc(time.Hour, s.Locked(f.wake))
-	f.timer.Stop()
+	f.timer = time.AfterFunc(s.BeginsWithin, s.Locked(func() {
+		f.begin()
+		f.wake()
+	}))
 	f.release = append(f.release, func() { f.timer.Stop() })
 	f.followAll()
 	return f, nil
@@ -255,7 +262,7 @@ func (s *Sources) complement(n *Note, memory func() *follow.Memory) {
 }
 
 // followAll follows all resources of a new subscription, and begins it when their pages report
-// changes.
+// changes. A page that does so later, after the timer, is met like one that comes later.
 func (f *Following) followAll() {
 	var uris []string
 	if f.sub.URI != "" {
@@ -267,14 +274,28 @@ func (f *Following) followAll() {
 			}
 		}
 	}
+	left := len(uris)
 	f.follow(uris, func() {
-		// Follow has checked the cursor
-		_ = f.changes.Begin(f.opt.Cursor, f.opt.MaxAge, f.s.Now())
-		f.begin()
+		if left--; left == 0 {
+			f.begin()
+		}
+		f.wake()
 	})
+	if left == 0 {
+		f.begin()
+	}
 }
 
+// begin begins the subscription, unless it has begun or ended.
 func (f *Following) begin() {
+	if f.began || !f.s.all[f] {
+		return
+	}
+	if f.changes != nil {
+		f.timer.Stop()
+		// Follow has checked the cursor
+		_ = f.changes.Begin(f.opt.Cursor, f.opt.MaxAge, f.s.Now())
+	}
 	f.began = true
 	for _, call := range f.then {
 		call()
@@ -341,35 +362,36 @@ func (f *Following) forgetGone() {
 	}
 }
 
-// follow makes the pages of the URIs report changes, and then calls then. Wished follows URIs
-// without a page later.
+// follow makes the pages of the URIs report changes, and calls then after each that does, or cannot
+// be followed. Wished follows URIs without a page later.
 func (f *Following) follow(uris []string, then func()) {
-	books := f.s.Books
-	books.Track(uris, func(failed map[string]string) {
+	f.s.Books.Track(uris, func(uri, why string) {
 		if !f.s.all[f] {
 			return
 		}
-		for _, uri := range uris {
-			if !f.asked[uri] {
-				continue // it has gone meanwhile
-			}
-			if failed[uri] != "" {
-				if _, known := f.s.Find(uri); known {
-					f.changes.Overflow()
-				}
-				delete(f.asked, uri)
-				continue
-			}
-			books.Follow(uri, (*follower)(f))
-			// as without a page, if it leads to one that the agent does not see by now
-			state := State{}
-			if f.pass.Sees(uri) {
-				state = f.s.State(uri)
-			}
-			f.changes.Add(uri, state)
+		if f.asked[uri] { // otherwise it has gone meanwhile
+			f.add(uri, why)
 		}
 		then()
 	})
+}
+
+// add follows a URI whose page reports changes. why is the reason if it cannot be followed, or "".
+func (f *Following) add(uri, why string) {
+	if why != "" {
+		if _, known := f.s.Find(uri); known {
+			f.changes.Overflow()
+		}
+		delete(f.asked, uri)
+		return
+	}
+	f.s.Books.Follow(uri, (*follower)(f))
+	// as without a page, if it leads to one that the agent does not see by now
+	state := State{}
+	if f.pass.Sees(uri) {
+		state = f.s.State(uri)
+	}
+	f.changes.Add(uri, state)
 }
 
 // follower is a Following as the books see it. Its methods run with the lock held.

@@ -33,7 +33,7 @@ func Example() {
 	books := follow.New(p)
 	agent := books.NewMemory(seen.Limits{})
 
-	books.Track([]string{cart}, func(failed map[string]string) { fmt.Println("failed:", len(failed)) })
+	books.Track([]string{cart}, func(uri, why string) { fmt.Printf("%s is watched: %v\n", uri, why == "") })
 	l := live.DecodeContents(cart, []byte(`[{"uri":"`+cart+`","text":"a cup"}]`))
 	l.Revision = books.Revision(cart)
 	agent.Given(l, "")
@@ -42,7 +42,7 @@ func Example() {
 	books.Updated(cart)
 	fmt.Println("news:", agent.News("")[0].URI)
 	// Output:
-	// failed: 0
+	// https://shop.example/cart is watched: true
 	// news: 0
 	// news: https://shop.example/cart
 }

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func (p *pages) Time() coalesce.Time                     { return coalesce.Time(
 
 // read gives an agent the text of a URI.
 func (p *pages) read(m *Memory, uri, text string) {
-	p.Track([]string{uri}, func(map[string]string) {})
+	p.Track([]string{uri}, func(string, string) {})
 	l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, text))
 	l.Revision = p.Found(uri, p.Revision(uri), l.Hash)
 	m.Given(l, "")
@@ -100,7 +101,7 @@ func TestRevisionsGrow(t *testing.T) {
 	if p.Revision(cart) != 0 || p.changes != 0 {
 		t.Error("a change of what nobody follows is counted")
 	}
-	p.Track([]string{cart, cart}, func(map[string]string) {})
+	p.Track([]string{cart, cart}, func(string, string) {})
 	grown("what is tracked")
 	if p.watched[cart] != 1 || len(p.watched) != 1 {
 		t.Errorf("it has %d subscriptions", p.watched[cart])
@@ -131,7 +132,7 @@ func (f *follower) Changed(string) { f.changed++ }
 func TestPace(t *testing.T) {
 	p, f := open(t), &follower{}
 	p.pace = coalesce.Pace{Interval: 100, Burst: 1}
-	p.Track([]string{cart}, func(map[string]string) {})
+	p.Track([]string{cart}, func(string, string) {})
 	p.Follow(cart, f)
 	told := func(when string, touched, changed, changes int) {
 		t.Helper()
@@ -174,7 +175,7 @@ func TestOneSubscription(t *testing.T) {
 	answers := 0
 	end := p.Ask(cart, func() { answers++ })
 	p.Subscribed(cart, true)
-	p.Track([]string{cart}, func(map[string]string) { answers++ })
+	p.Track([]string{cart}, func(string, string) { answers++ })
 	if p.watched[cart] != 1 || answers != 0 {
 		t.Errorf("%v are watched, and %d were answered", p.watched, answers)
 	}
@@ -186,7 +187,7 @@ func TestOneSubscription(t *testing.T) {
 	}
 	p.Subscribed(cart, true)
 	p.now = p.now.Add(trackFor + time.Second)
-	p.Track(nil, func(map[string]string) {})
+	p.Track(nil, func(string, string) {})
 	if p.Sweep(); p.watched[cart] != 1 || p.Len() != 0 {
 		t.Errorf("%v are watched, of %d", p.watched, p.Len())
 	}
@@ -204,11 +205,10 @@ func TestOneSubscription(t *testing.T) {
 func TestWhatCannotBeFollowed(t *testing.T) {
 	p := open(t)
 	p.refused[app+"/no"] = "no page has it"
-	var failed map[string]string
-	take := func(f map[string]string) { failed = f }
-	p.Track([]string{cart, app + "/no"}, take)
-	if len(failed) != 1 || failed[app+"/no"] != "no page has it" || p.Len() != 1 {
-		t.Errorf("failed: %q, and %d are tracked", failed, p.Len())
+	told := map[string]string{}
+	p.Track([]string{cart, app + "/no"}, func(uri, why string) { told[uri] = why })
+	if want := map[string]string{cart: "", app + "/no": "no page has it"}; !maps.Equal(told, want) || p.Len() != 1 {
+		t.Errorf("told: %q, and %d are tracked", told, p.Len())
 	}
 }
 
@@ -217,7 +217,7 @@ func TestGivenWhenTheOthersHaveLeft(t *testing.T) {
 	p := open(t)
 	first, second := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{})
 	p.read(first, cart, "one")
-	p.Track([]string{cart}, func(map[string]string) {})
+	p.Track([]string{cart}, func(string, string) {})
 	l := live.DecodeContents(cart, fmt.Appendf(nil, `[{"uri":%q,"text":"one"}]`, cart))
 	l.Revision = p.Revision(cart)
 	first.End()
@@ -241,7 +241,7 @@ func TestTrackWaitsForTheAnswer(t *testing.T) {
 	p.slow = true
 	ended := 0
 	for range 2 {
-		p.Track([]string{cart}, func(map[string]string) { ended++ })
+		p.Track([]string{cart}, func(string, string) { ended++ })
 	}
 	if ended != 0 || p.watched[cart] != 1 || len(p.answers) != 1 {
 		t.Fatalf("%d have ended, with %d subscriptions", ended, p.watched[cart])
@@ -253,6 +253,21 @@ func TestTrackWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
+// A page that stands still keeps nobody from the others.
+func TestTrackWaitsForNoOtherPage(t *testing.T) {
+	p := open(t)
+	p.slow = true
+	var told []string
+	p.Track([]string{cart, app + "/doc"}, func(uri, _ string) { told = append(told, uri) })
+	p.answers[1]()
+	if !slices.Equal(told, []string{app + "/doc"}) {
+		t.Errorf("told of %q before the cart's page goes on", told)
+	}
+	if p.answers[0](); !slices.Equal(told, []string{app + "/doc", cart}) {
+		t.Errorf("told of %q", told)
+	}
+}
+
 // A page is no longer watched when no agent has its contents, and a while after the last request for them.
 func TestPagesAreLeftAlone(t *testing.T) {
 	p := open(t)
@@ -261,7 +276,7 @@ func TestPagesAreLeftAlone(t *testing.T) {
 	p.read(b, cart, "one")
 	p.read(b, app+"/doc", "one") // its record drops the cart for this
 	p.now = p.now.Add(trackFor + time.Second)
-	p.Track(nil, func(map[string]string) {})
+	p.Track(nil, func(string, string) {})
 	if p.watched[cart] != 1 || p.watched[app+"/doc"] != 1 {
 		t.Errorf("%v are watched, while each is what an agent has", p.watched)
 	}
@@ -275,9 +290,9 @@ func TestPagesAreLeftAlone(t *testing.T) {
 	if len(p.watched) != 0 || p.Len() != 0 {
 		t.Errorf("%v are watched, of %d", p.watched, p.Len())
 	}
-	p.Track([]string{cart, app + "/doc"}, func(map[string]string) {})
+	p.Track([]string{cart, app + "/doc"}, func(string, string) {})
 	p.now = p.now.Add(trackFor + time.Second)
-	p.Track([]string{app + "/doc"}, func(map[string]string) {})
+	p.Track([]string{app + "/doc"}, func(string, string) {})
 	p.Sweep()
 	if _, ok := p.watched[app+"/doc"]; ok && p.Len() == 1 && len(p.watched) == 1 {
 		p.read(a, app+"/doc", "one")
@@ -302,9 +317,9 @@ func TestManyURIsLeaveRoom(t *testing.T) {
 		for i := range count - 1 {
 			all = append(all, fmt.Sprint(app, "/item/", i))
 		}
-		p.Track(all, func(map[string]string) {})
+		p.Track(all, func(string, string) {})
 		p.now = p.now.Add(followFor + time.Second)
-		p.Track(nil, func(map[string]string) {})
+		p.Track(nil, func(string, string) {})
 		p.Sweep()
 		if want := map[bool]int{true: count, false: 1}[count <= manyCounted]; p.Len() != want || p.watched[cart] != 1 {
 			t.Errorf("of %d are %d left, %d of what an agent has", count, p.Len(), p.watched[cart])

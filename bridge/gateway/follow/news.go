@@ -121,7 +121,7 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string, all bool) (list []News) {
 			untracked = append(untracked, uri)
 		}
 	}
-	m.of.Track(untracked, func(map[string]string) {}) // no hook waits for a page
+	m.of.Track(untracked, func(string, string) {}) // no hook waits for a page
 	for _, uri := range uris {
 		if m.of.count(uri) == nil {
 			continue // no page offers it

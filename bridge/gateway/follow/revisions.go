@@ -185,35 +185,23 @@ func (b *Books) stop(c *count) {
 	b.check(c.uri)
 }
 
-// Track counts changes of the uris from now on. Once each is watched or has failed, it calls then
-// with the failures.
-func (b *Books) Track(uris []string, then func(failed map[string]string)) {
-	failed := map[string]string{}
+// Track counts changes of the uris from now on. It calls then for each of them: at once with the
+// reason why that fails, or once it is watched. A page that stands still, in a dialog or a frozen
+// tab, confirms its watch when it goes on. So nobody may wait for all URIs before looking at one.
+func (b *Books) Track(uris []string, then func(uri, why string)) {
 	now := b.source.Now()
 	b.expire(now)
-	pending := 1
-	arrived := func() {
-		if pending--; pending == 0 {
-			then(failed)
-		}
-	}
 	for _, uri := range uris {
 		c := b.makeCount(uri)
 		if c.used = now; c.ready {
+			then(uri, "")
 			continue
 		}
-		pending++
-		c.then = append(c.then, func(why string) {
-			if why != "" {
-				failed[uri] = why
-			}
-			arrived()
-		})
+		c.then = append(c.then, func(why string) { then(uri, why) })
 		if !c.asked {
 			b.ask(c)
 		}
 	}
-	arrived()
 }
 
 // ask makes the page report changes. Versions that agents saw earlier get old.
