@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -289,5 +290,40 @@ func TestShownClosedTrees(t *testing.T) {
 	}
 	if got := inWorld[int](b, "return counts.told"); got != 2 {
 		t.Errorf("told %d times, want twice", got)
+	}
+}
+
+// Each read of a part is answered, also if a selector of a stored rule is none. A part that is
+// watched before the document has an element is told when it comes.
+func TestShownReaderAnswers(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "<main>Text</main>", nil)
+	script, err := os.ReadFile(filepath.Join(dist, "extension/shown.js"))
+	b.must(err)
+	got := inWorld[[]any](b, `
+		let receive, hear;
+		const port = {
+			postMessage: (message) => message.wait ? queueMicrotask(() => receive({ wake: message.wait })) : hear(message),
+			onMessage: { addListener: (listener) => (receive = listener) },
+			onDisconnect: { addListener() {} },
+		};
+		globalThis.chrome = { runtime: { connect: () => port } };
+		`+string(script)+`;
+		/** What the reader says next. */
+		const after = (act) => new Promise((done) => { hear = done; act(); });
+		const of = (css) => ({ name: "part", part: { find: [{ css }] } });
+		receive({ watch: true, ...of("::::") });
+		const wrong = await after(() => receive({ read: 1, ...of("::::") }));
+		const root = document.documentElement;
+		root.remove();
+		receive({ watch: true, ...of("main") });
+		const none = await after(() => receive({ read: 2, ...of("main") }));
+		const told = await after(() => document.append(root));
+		const come = await after(() => receive({ read: 3, ...of("main") }));
+		receive({ watch: false, ...of("main") });
+		return [wrong, none, told, come].map((message) => JSON.stringify(message))`)
+	want := []any{`{"call":1}`, `{"call":2}`, `{"changed":"part"}`, `{"call":3,"text":"--- main\nText\n---\n"}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("the reader says %v, want %v", got, want)
 	}
 }

@@ -70,7 +70,7 @@ var leftOut = []exclusion{
 		"TestShownHidesAtOnce TestShownForms TestShownPasswordsReplaced TestShownLongHiddenTexts TestShownTooManyElements TestShownFailingLook TestShownComesBack " +
 		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
 		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
-		"TestShownWatches TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownAnchors TestShownParts TestShownPicks TestPickedWhileAnAgentRuns TestShownHostilePages TestShownDocumentOpen " +
+		"TestShownWatches TestShownReaderAnswers TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownAnchors TestShownParts TestShownPicks TestPickedWhileAnAgentRuns TestShownHostilePages TestShownDocumentOpen " +
 		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPiecesAreTrue TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +

@@ -49,16 +49,16 @@ function reader(): () => void {
   };
 
   const receive = async (port: chrome.runtime.Port, message: ToReader) => {
-    if (message === "stop") page.stop();
-    else if ("wake" in message) wake(message.wake);
-    else if ("watch" in message) viewOf(message).watch(message.watch);
-    else {
-      const { read: call, from, links } = message;
-      const text = await viewOf(message)
-        .read({ from, links })
-        .catch(() => undefined);
-      tell(port, text === undefined ? { call } : { call, text });
-    }
+    if (message === "stop") return page.stop();
+    if ("wake" in message) return wake(message.wake);
+    let text: string | undefined;
+    try {
+      const view = viewOf(message);
+      if ("watch" in message) return view.watch(message.watch);
+      const { from, links } = message;
+      text = await view.read({ from, links });
+    } catch {} // a selector of a stored rule is none, or the page has made the look fail
+    if ("read" in message) tell(port, text === undefined ? { call: message.read } : { call: message.read, text });
   };
   const connect = () => {
     const port = (worker = chrome.runtime.connect({ name: fromReader }));

@@ -10,7 +10,6 @@
  *   await whole.read();
  *   whole.watch(true);
  */
-import { all, rootOf } from "./dom.ts";
 import { type Clock, Follower, type Watch } from "./follow.ts";
 import type { Part } from "./part.ts";
 
@@ -45,9 +44,11 @@ export function shown(document: Document, clock: Clock): Shown {
   const followers = [new Follower(document, clock)];
   return {
     view(changed, part) {
-      for (const { css, place } of part?.find ?? []) all(rootOf(document)!, css ?? place ?? "*");
+      // Tried where nothing is: the document may have no element yet.
+      const attempt = (selector: string) => new DocumentFragment().querySelector(selector);
+      for (const { css, place } of part?.find ?? []) attempt(css ?? place ?? "*");
       const except = part?.except?.join();
-      if (except) all(rootOf(document)!, except);
+      if (except) attempt(except);
       // What is left out is left out of all pieces that a follower keeps.
       const follower = except ? new Follower(document, clock, except) : followers[0]!;
       if (except) followers.push(follower);
