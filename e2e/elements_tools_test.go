@@ -105,6 +105,23 @@ func TestElementsTools(t *testing.T) {
 		globalThis.answer = async () => "free";
 		await eventually(async () => (await a.use("search", right)) === "free"); // the core has told the page
 
+		// One signal of two calls ends the one that runs, not the one that is over.
+		const context = document.modelContext, { registerTool } = context;
+		const { execute } = await new Promise((done) => {
+			context.registerTool = (tool, ...rest) => (done(tool), registerTool.call(context, tool, ...rest));
+			search.setAttribute("tooldescription", "Searches again.");
+		});
+		delete context.registerTool;
+		const session = new AbortController();
+		expect("the first", await execute(right, session), "free");
+		globalThis.answer = () => new Promise(() => {});
+		submitted.length = 0;
+		const second = execute(right, session);
+		await agent.until(() => submitted.length);
+		session.abort();
+		expect("the second", (await second).content[0].text, "The call has ended: the agent has cancelled it.");
+		globalThis.answer = async () => "free";
+
 		// Without toolautosubmit the user submits.
 		submitted.length = 0;
 		expect("to be submitted", await a.use("order", { sku: "tea" }), "The form is filled in, and not submitted. The user has to look at it and submit it.");

@@ -197,7 +197,9 @@ async function call(form: HTMLFormElement, input: Input, signal: AbortSignal | u
   const { checkValidity, requestSubmit } = HTMLFormElement.prototype;
   const mine: Call = { cancel() {} };
   const cancelled = new Promise<never>((_, reject) => {
-    mine.cancel = (why) => calls.delete(form) && reject(new Refusal(`The call has ended: ${why}.`));
+    // By a signal of several calls, one that is over must not end the next.
+    mine.cancel = (why) =>
+      calls.get(form) === mine && calls.delete(form) && reject(new Refusal(`The call has ended: ${why}.`));
   });
   cancelled.catch(() => {}); // it is unused if the user has to submit
   try {
