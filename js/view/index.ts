@@ -17,14 +17,20 @@ import type { AppLike, Mode, ResourceResult, WatchOptions } from "../view.d.ts";
 export const watchResource: typeof types.watchResource = (app, uri, callback, options = {}) => {
   const watcher: Watcher = { callback, onerror: options.onerror };
   const topic = Link.of(app).topic(uri, options);
-  if (!options.signal?.aborted) topic.add(watcher);
-  const stop = (): void => topic.remove(watcher);
-  options.signal?.addEventListener("abort", stop, { once: true });
+  const { signal } = options;
+  const stop = (): void => {
+    signal?.removeEventListener("abort", stop);
+    topic.remove(watcher);
+  };
+  if (!signal?.aborted) {
+    signal?.addEventListener("abort", stop);
+    topic.add(watcher);
+  }
   return {
     get mode() {
       return topic.has(watcher) ? topic.mode : "stopped";
     },
-    refresh: () => void topic.read(),
+    refresh: () => void (topic.has(watcher) && topic.read()),
     stop,
   };
 };
@@ -76,7 +82,7 @@ class Link {
    */
   refuses = false;
   /** By URI. Each has at least one watcher. */
-  readonly #topics = new Map<string, Topic>();
+  readonly topics = new Map<string, Topic>();
   /** The transport whose messages are taken; undefined before the App connects. */
   #tapped: object | undefined;
 
@@ -96,7 +102,7 @@ class Link {
       });
     }
     document.addEventListener("visibilitychange", () => {
-      for (const topic of this.#topics.values()) topic.visibility();
+      for (const topic of this.topics.values()) topic.visibility();
     });
   }
 
@@ -105,9 +111,7 @@ class Link {
   }
 
   topic(uri: string, options: WatchOptions): Topic {
-    let topic = this.#topics.get(uri);
-    if (!topic) this.#topics.set(uri, (topic = new Topic(this, uri, options, () => this.#topics.delete(uri))));
-    return topic;
+    return this.topics.get(uri) ?? new Topic(this, uri, options);
   }
 
   supported(): boolean {
@@ -131,14 +135,14 @@ class Link {
     switch (method) {
       case "notifications/resources/updated":
       case "ui/notifications/resource-updated": // prefab's and fastmcp's name
-        if (typeof params?.uri === "string") this.#topics.get(params.uri)?.updated();
+        if (typeof params?.uri === "string") this.topics.get(params.uri)?.updated();
         break;
       case "ui/notifications/host-context-changed":
         // The App applies it a microtask or two later.
         if (params && KEY in params) setTimeout(() => this.#resync(), 0);
         break;
       case "ui/resource-teardown":
-        for (const topic of [...this.#topics.values()]) topic.end();
+        for (const topic of [...this.topics.values()]) topic.end();
         break;
     }
   }
@@ -146,7 +150,7 @@ class Link {
   /** Chooses again, since the host is another one, or can do more than before. */
   #resync(): void {
     this.refuses = false;
-    for (const topic of this.#topics.values()) topic.choose();
+    for (const topic of this.topics.values()) topic.choose();
   }
 }
 
@@ -173,7 +177,6 @@ class Topic {
     private readonly link: Link,
     private readonly uri: string,
     private readonly options: WatchOptions,
-    private readonly removed: () => void,
   ) {}
 
   has(watcher: Watcher): boolean {
@@ -181,6 +184,7 @@ class Topic {
   }
 
   add(watcher: Watcher): void {
+    this.link.topics.set(this.uri, this);
     this.#watchers.add(watcher);
     if (this.#watchers.size === 1) this.choose();
     else if (this.#last) guarded(() => watcher.callback(this.#last!.result));
@@ -201,7 +205,7 @@ class Topic {
     clearTimeout(this.#timer);
     clearTimeout(this.#rechecking);
     this.#watchers.clear();
-    this.removed();
+    this.link.topics.delete(this.uri);
   }
 
   /**

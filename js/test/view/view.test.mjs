@@ -1,6 +1,7 @@
 // watchResource with an App and a host of a few lines, and with a mocked clock. e2e/views_test.go
 // tests it in Chromium, with the stock App, and with hosts that come and go.
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { beforeEach, mock, test } from "node:test";
 import { canSubscribe, watchResource } from "../../../dist/view.js";
 
@@ -196,6 +197,29 @@ test("two watches of a URI are one subscription, and the last one ends it", asyn
   abort.abort();
   assert.deepEqual([app.calls.at(-1), three.mode], ["unsubscribe", "stopped"]);
   assert.equal(watch(makeApp(able), { signal: AbortSignal.abort() }).mode, "stopped");
+});
+
+test("a watch whose signal has aborted asks the host for nothing", async () => {
+  for (const capabilities of [able, {}]) {
+    const app = makeApp(capabilities);
+    const w = watch(app, { signal: AbortSignal.abort() });
+    await app.connect(); // which chooses again
+    w.refresh();
+    await pass(100_000);
+    assert.deepEqual([w.mode, app.calls, w.shown], ["stopped", [], []]);
+    assert.deepEqual((await watching(app)).shown, ["1"], "another watch of the URI is served");
+  }
+});
+
+test("a watch that was stopped leaves nothing at its signal, and reads no more", async () => {
+  const app = makeApp(able);
+  const { signal } = new AbortController();
+  const w = await watching(app, { signal });
+  assert.equal(getEventListeners(signal, "abort").length, 1);
+  w.stop();
+  w.refresh();
+  await settle();
+  assert.deepEqual([getEventListeners(signal, "abort"), app.calls], [[], ["subscribe", "read", "unsubscribe"]]);
 });
 
 test("a host that refuses after all is polled; one that does not know the URI yet is asked again when it has been read", async () => {
