@@ -166,6 +166,8 @@ export class View implements Views {
       this.send({ jsonrpc: "2.0", id, error: { code: -32601, message: `Method not found: a View has no ${method}` } });
       return true;
     }
+    // The bridge answers no cancelled request.
+    if (method === "notifications/cancelled") this.#awaited.delete(message.params?.requestId);
     const mine = request && this.#works() && (subscriptions.has(method) || (this.#shared && reads.has(method)));
     if (!mine && request && reads.has(method) && this.#awaited.size < maxAwaited) {
       const uri = method === "resources/read" ? message.params?.uri : "";

@@ -187,6 +187,17 @@ test("a View above the limit of a server is left to the bridge, and its host get
   assert.deepEqual(asks("resources/subscribe", { uri }).result, {});
 });
 
+test("a View is learned from after reads that it has cancelled", async () => {
+  const { views, inner, bridge, ask } = await makeView(makeServer());
+  for (let id = 1; id <= 256; id++) {
+    ask("resources/read", { uri: "data://slow" }, id);
+    inner.onmessage({ jsonrpc, method: "notifications/cancelled", params: { requestId: id } });
+  }
+  ask("resources/read", { uri }, 257);
+  await bridge.between.send({ jsonrpc, id: 257, result: { contents: [{ uri, text: "1" }] } });
+  assert.equal(views.stats().known, 1);
+});
+
 test("members of Object.prototype are no options of Views", async (t) => {
   t.after(() => {
     delete Object.prototype.maxSubscriptions;
