@@ -70,8 +70,10 @@ interface Source {
 const getters = ["getState", "getSnapshot", "getValue", "get", "peek"] as const;
 
 type Unknown = { [name in (typeof getters)[number]]?: () => unknown } & {
-  subscribe(listener: (...args: unknown[]) => void): (() => void) | { unsubscribe(): void } | undefined;
+  subscribe(listener: Listener | { next: Listener; error(): void }): (() => void) | { unsubscribe(): void } | undefined;
+  pipe?: unknown;
 };
+type Listener = (...args: unknown[]) => void;
 
 function sourceOf(given: unknown): Source {
   const store = given as Unknown;
@@ -95,10 +97,12 @@ function sourceOf(given: unknown): Source {
     immutable: getter === "getState" || getter === "getSnapshot",
     subscribe(changed) {
       let called = () => {};
-      const subscription = store.subscribe((...args) => {
+      const next: Listener = (...args) => {
         passed = args;
         called();
-      });
+      };
+      // An observable's error is uncaught for a listener that takes none, though the app handles it.
+      const subscription = store.subscribe(store.pipe ? { next, error() {} } : next);
       called = changed;
       return () => {
         called = () => {};

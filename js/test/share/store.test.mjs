@@ -14,6 +14,7 @@ import { derived, readable, writable } from "svelte/store";
 import * as v from "valibot";
 import { nextTick, reactive, ref, watch } from "vue";
 import { z } from "zod";
+import { subscribeWithSelector } from "zustand/middleware";
 import { createStore as createZustand } from "zustand/vanilla";
 import { resource, shareStore, tool } from "../../../dist/npm/store.js";
 import { notify, register, shared } from "../../../dist/test/page.mjs";
@@ -197,6 +198,27 @@ test("an observable has no value until it passes one", async () => {
   assert.equal(await tells(() => subject.next("one")), 0);
   stop();
   assert.equal(subject.observed, false);
+});
+
+test("an observable's error that the app handles is no uncaught one, and fails the read", async (t) => {
+  const subject = new BehaviorSubject(1);
+  const handled = mock.fn();
+  subject.subscribe({ error: handled });
+  const stop = shareStore(subject, cart);
+  mock.timers.enable({ apis: ["setTimeout"] });
+  t.after(() => mock.timers.reset());
+  subject.error(new Error("offline"));
+  mock.timers.tick(1); // RxJS throws what nobody handles in a timer
+  assert.equal(handled.mock.callCount(), 1);
+  assert.throws(read, { message: "offline" });
+  stop();
+});
+
+test("a store that takes a selector before its listener gets the listener alone", async () => {
+  const store = createZustand(subscribeWithSelector(() => ({ items: ["tea"] })));
+  const stop = shareStore(store, cart);
+  assert.equal(await tells(() => store.setState({ items: [] })), 1);
+  stop();
 });
 
 test("strings are text, what has no JSON is null, and the page may name another type", () => {
