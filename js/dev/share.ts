@@ -145,11 +145,12 @@ export function giveWay(): void {
   if (!register) return;
   context.registerResource = (resource: Any, ...rest: Any[]) => {
     if (!resource?.[ours]) {
-      taken.add(resource?.uri);
+      const own = `${resource?.uri}`; // it may be a URL object
+      taken.add(own);
       const theirs = (resource?.[shared] ?? []).flatMap(marks);
       for (const mark of theirs) owned.add(mark);
       for (const [uri, share] of shares)
-        if (uri === resource?.uri || marks(share.store).some((mark) => theirs.includes(mark))) share.end();
+        if (uri === own || marks(share.store).some((mark) => theirs.includes(mark))) share.end();
     }
     register.call(context, resource, ...rest);
   };

@@ -35,8 +35,8 @@ export const api = (): Partial<ModelContext> => modelContext() ?? {};
  * the caller, and shows `what`. A URI that is taken is registered once it is free.
  */
 export function offer(by: string, resource: Shared, ...what: unknown[]): Offer {
-  // registerResource reports a missing URI.
-  const uri = resource.uri?.startsWith("/") ? location.origin + resource.uri : resource.uri;
+  // registerResource makes a text of a URL object, and reports what is no URI.
+  const uri = resource.uri?.[0] === "/" ? location.origin + resource.uri : resource.uri;
   // Not unregisterResource: if this URI was taken, that would withdraw the other resource.
   const end = new AbortController();
   let registered = false;
@@ -51,7 +51,7 @@ export function offer(by: string, resource: Shared, ...what: unknown[]): Offer {
   try {
     attempt();
   } catch (error) {
-    console.error(`pagewire: ${by} does not offer '${uri}' to agents:`, error, ...what);
+    console.error(`pagewire: ${by} does not offer '${String(uri)}' to agents:`, error, ...what);
     if ((error as Error).name === "InvalidStateError") waiting.add(attempt);
   }
   return {

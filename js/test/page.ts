@@ -9,6 +9,7 @@ export { kept };
 export { arrive } from "../page/late/late.ts";
 export { connect } from "../page/late/transport.ts";
 export { shareRequests } from "../dev/page.ts";
+export { giveWay, share } from "../dev/share.ts";
 export { plain, redacted } from "../dev/plain.ts";
 export { channel } from "../link/channel.ts";
 export { later } from "../link/lateness.ts";

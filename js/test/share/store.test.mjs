@@ -31,7 +31,9 @@ beforeEach(() => {
   globalThis.location = { origin: permission.origin };
   globalThis.document = {
     modelContext: {
-      registerResource: ({ ...resource }, { signal }) => register(resource, signal, permission, ""),
+      // By its IDL it makes a text of the URI.
+      registerResource: (resource, { signal }) =>
+        register({ ...resource, uri: `${resource.uri}` }, signal, permission, ""),
       notifyResourceUpdated: (uri) => notify(uri, ""),
     },
   };
@@ -219,6 +221,15 @@ test("a store that takes a selector before its listener gets the listener alone"
   const stop = shareStore(store, cart);
   assert.equal(await tells(() => store.setState({ items: [] })), 1);
   stop();
+});
+
+test("a URI may be a URL object, and what is no URI is an error on the console", (t) => {
+  const { mock: shown } = t.mock.method(console, "error", () => {});
+  const stop = shareStore(atom(1), { ...cart, uri: new URL(uri) });
+  assert.equal(read(), "1");
+  stop();
+  for (const wrong of [undefined, 5, Symbol("a")]) shareStore(atom(1), { ...cart, uri: wrong })();
+  assert.equal(shown.callCount(), 3);
 });
 
 test("strings are text, what has no JSON is null, and the page may name another type", () => {
