@@ -15,10 +15,12 @@ export interface Offer {
   end(): void;
 }
 
+const key = Symbol.for("pagewire.waiting");
 /**
- * Registrations that failed because the URI was taken. They are tried again whenever an offer ends.
+ * Registrations that failed because the URI was taken. They are tried again whenever an offer ends,
+ * of whichever module: pagewire/react, pagewire/store and the elements have a copy of this each.
  */
-const waiting = new Set<() => void>();
+const waiting = ((globalThis as { [key]?: Set<() => void> })[key] ??= new Set());
 
 /**
  * A member of a resource: the store and the state that it shares, for the Vite plugin, whose client
@@ -63,7 +65,7 @@ export function offer(by: string, resource: Shared, ...what: unknown[]): Offer {
       waiting.delete(attempt);
       end.abort();
       // Later, since the caller may offer the URI again in this turn.
-      if (waiting.size) queueMicrotask(retry);
+      queueMicrotask(retry);
     },
   };
 }

@@ -1,6 +1,7 @@
 // shareStore with unmodified libraries, at the page layer's own registry. e2e/npm_test.go tests it
 // with agents and a browser.
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { signal as makeSignal } from "@preact/signals-core";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
@@ -349,6 +350,17 @@ test("what registerResource refuses is on the console, and the second of two tak
   delete document.modelContext;
   shareStore(atom(1), cart)();
   assert.match(said(2), /needs a secure context/);
+});
+
+test("a second copy of the module takes over what the first one ends", async (t) => {
+  t.mock.method(console, "error", () => {});
+  const copy = createRequire(import.meta.url)("../../../dist/npm/store.cjs");
+  const first = shareStore(atom("first"), cart);
+  const second = copy.shareStore(atom("second"), cart);
+  first();
+  await Promise.resolve();
+  assert.equal(read(), "second");
+  second();
 });
 
 test("an aborted signal, and a server that renders", () => {
