@@ -1,7 +1,7 @@
 /** What happens in the page: its route, its errors, and the requests that fail. */
 import type { AnyStore } from "../store.d.ts";
 import { withoutSecrets } from "../share/secrets.ts";
-import { short } from "./plain.ts";
+import { short, textOf } from "./plain.ts";
 import { type Any, type List, list, shareAt } from "./share.ts";
 
 declare const process: { env: { PAGEWIRE_ROOT?: string } };
@@ -41,15 +41,18 @@ export function shareRoute(): void {
 }
 
 /** The first line of an error that says what it is, without what terminals are told about colours. */
-function textOf(error: unknown): string {
+function lineOf(error: unknown): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what they are told
-  const lines = `${error}`.replace(/\x1b\[[\d;]*m/g, "").split("\n");
+  const text = textOf(error).replace(/\x1b\[[\d;]*m/g, "");
+  const lines = text.split("\n");
   return short(lines.find((line) => line.trim() && !/:\d+:\d+$|:\s*$/.test(line)) ?? lines[0]!, 200);
 }
 
 /** Where an error comes from: the first place of its stack that is not in a package. */
 function placeIn(stack: unknown): string | undefined {
-  const places = `${stack}`.match(/[a-z-]+:\/\/[^\s()]+:\d+:\d+/g)?.filter((place) => !place.includes("node_modules"));
+  const places = textOf(stack)
+    .match(/[a-z-]+:\/\/[^\s()]+:\d+:\d+/g)
+    ?.filter((place) => !place.includes("node_modules"));
   return places?.[0] && shown(places[0].replace(/\?[^:]*/, ""));
 }
 
@@ -63,7 +66,7 @@ export function buildErrors(now: Any[]): void {
     const place = loc?.line ? `${loc.file ?? id}:${loc.line}:${loc.column}` : /[^\s[\]()]+:\d+:\d+/.exec(message)?.[0];
     const at = place ?? file ?? id;
     // Compilers begin with a code of their own, or with the place.
-    const text = textOf(`${message}`.replace(`${place} `, "")).replace(/^\[\w+\] /, "");
+    const text = lineOf(`${message}`.replace(`${place} `, "")).replace(/^\[\w+\] /, "");
     return { build: fromRoot(text), ...(at && { at: short(fromRoot(at), 200) }) };
   });
   errors.changed();
@@ -76,7 +79,7 @@ export function shareErrors(failed: (request: object) => void): List {
     "Errors since the code was last changed, newest last; `build`: by the dev server.",
     () => built,
   );
-  const add = (error: Any, at = placeIn(error?.stack)) => errors.add({ error: textOf(error), ...(at && { at }) });
+  const add = (error: Any, at = placeIn(error?.stack)) => errors.add({ error: lineOf(error), ...(at && { at }) });
   const onerror = ({ target, error, message, filename, lineno, colno }: ErrorEvent) => {
     if (!(target instanceof Element))
       return add(error ?? message, placeIn(error?.stack ?? `${filename}:${lineno}:${colno}`));
@@ -93,7 +96,7 @@ export function shareErrors(failed: (request: object) => void): List {
 export function shareRequests(): List {
   const requests = list("requests", "Requests that failed since the code was last changed, newest last.");
   const note = (method: string, url: string | URL, status: number, error?: unknown) => {
-    if (error !== undefined) requests.add({ method, url: shown(url), error: textOf(error) });
+    if (error !== undefined) requests.add({ method, url: shown(url), error: lineOf(error) });
     else if (status >= 400) requests.add({ method, url: shown(url), status });
   };
 

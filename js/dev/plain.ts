@@ -62,7 +62,16 @@ export function short(text: string, length = longest): string {
   return over > 0 ? `${head.slice(0, length)}… [${over} more characters]` : head;
 }
 
-const tagOf = (value: object): string => Object.prototype.toString.call(value).slice(8, -1);
+const tagOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
+
+/** The text of anything that an app throws: it may be a symbol, or an object without a prototype. */
+export function textOf(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    return `[${tagOf(thrown)}]`;
+  }
+}
 
 /** The copy of a value. */
 export function plain(value: unknown): unknown {
@@ -87,7 +96,7 @@ export function plain(value: unknown): unknown {
     try {
       return copyObject(value, secret, until);
     } catch (error) {
-      return `[cannot be read: ${short(`${error}`, 200)}]`;
+      return `[cannot be read: ${short(textOf(error), 200)}]`;
     } finally {
       around.pop();
     }
@@ -144,7 +153,7 @@ export function plain(value: unknown): unknown {
         const value = tagOf(of) === "Map" ? (of as Map<unknown, unknown>).get(key) : Reflect.get(of, key as string);
         member = copy(value, secret || isSecretMember(name) || (isField && name === "value"), fifth(until));
       } catch (error) {
-        member = `[cannot be read: ${short(`${error}`, 200)}]`;
+        member = `[cannot be read: ${short(textOf(error), 200)}]`;
       }
       members.push([name, member]);
     }

@@ -1,5 +1,6 @@
 /** Wrappers of what makes stores, which the Vite plugin puts in place of a library's exports. */
 import type { AnyStore } from "../store.d.ts";
+import { textOf } from "./plain.ts";
 import { type Any, share } from "./share.ts";
 
 /**
@@ -42,7 +43,7 @@ export function adoptClient(client: Any): () => void {
   const get = () =>
     cache.getAll().map(({ queryKey, state }: Any) => {
       const { status, fetchStatus, data, error } = state;
-      return { key: queryKey, status, fetchStatus, data, ...(error && { error: `${error}` }) };
+      return { key: queryKey, status, fetchStatus, data, ...(error && { error: textOf(error) }) };
     });
   const subscribe = (changed: () => void) =>
     cache.subscribe(({ type }: { type: string }) => /^(added|removed|updated)$/.test(type) && changed());

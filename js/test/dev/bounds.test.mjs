@@ -47,11 +47,18 @@ test("cycles, depths and getters that throw", () => {
       throw new Error("not now");
     },
   });
+  Object.defineProperty(state, "worse", {
+    enumerable: true,
+    get() {
+      throw Object.create(null); // which no text is made of
+    },
+  });
   assert.deepEqual(plain(state), {
     cart: { items: [{ of: "[cycle]" }] },
     shared: {},
     again: {},
     bad: "[cannot be read: Error: not now]",
+    worse: "[cannot be read: [Object]]",
   });
   let chain = {};
   for (let i = 0; i < 100_000; i++) chain = { next: chain };
