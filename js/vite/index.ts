@@ -13,8 +13,8 @@ import type * as types from "../vite.d.ts";
 const libraries: { [name: string]: { [maker: string]: "stores" | "pinia" | "queries" } } = {
   redux: { createStore: "stores", legacy_createStore: "stores" },
   "@reduxjs/toolkit": { configureStore: "stores" },
-  zustand: { create: "stores", createStore: "stores" },
-  "zustand/vanilla": { createStore: "stores" },
+  zustand: { create: "stores", createStore: "stores", default: "stores" }, // the last up to version 4
+  "zustand/vanilla": { createStore: "stores", default: "stores" },
   "zustand/traditional": { createWithEqualityFn: "stores" },
   "svelte/store": { writable: "stores" },
   pinia: { createPinia: "pinia" },
@@ -82,10 +82,12 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       return [
         `import * as library from ${from};`,
         `import * as pagewire from "pagewire/dev";`,
-        // An export by name hides the same name in `export *`.
+        // An export by name hides the same name in `export *`, which has no default.
         `export * from ${from};`,
         ...makers.map(
-          ([maker, by]) => `export const ${maker} = pagewire.${by}(library.${maker}, ${JSON.stringify(importer)});`,
+          ([maker, by]) =>
+            `const _${maker} = library.${maker} && pagewire.${by}(library.${maker}, ${JSON.stringify(importer)});\n` +
+            `export { _${maker} as ${maker} };`,
         ),
       ].join("\n");
     },

@@ -86,3 +86,26 @@ test("stores are made where pagewire/dev does nothing", async () => {
   const make = () => 1;
   assert.deepEqual([stores(make), pinia(make), queries(make), share("a", {})()], [make, make, make, undefined]);
 });
+
+test("a module in place of a library exports what it has: makers that share, and its default if there is one", async () => {
+  const { resolveId, load } = pagewire();
+  const made = [];
+  globalThis.made = (name) => made.push(name);
+  const module = (text) => `data:text/javascript,${encodeURIComponent(text)}`;
+  const dev = module(`export const stores = (make, name) => (...args) => (made(name), make(...args));`);
+  const last = "export default (state) => state; export const useStore = 1;"; // as in version 4
+  for (const [zustand, count] of [
+    [`export const create = (state) => state; ${last}`, 2],
+    ["export const create = (state) => state;", 1],
+  ]) {
+    const text = load(resolveId("zustand", "/app/cart.ts"));
+    const library = await import(
+      module(text.replaceAll('"zustand"', `"${module(zustand)}"`).replace("pagewire/dev", dev))
+    );
+    made.length = 0;
+    for (const make of [library.create, library.default]) assert.equal(make?.(5) ?? 5, 5);
+    assert.deepEqual([made.length, made[0]], [count, "cart"]);
+    assert.equal(library.useStore, count === 2 ? 1 : undefined);
+  }
+  delete globalThis.made;
+});
