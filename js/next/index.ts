@@ -10,7 +10,7 @@ type Config = { instrumentationClientInject?: string[]; env?: object };
 
 export const withPagewire: typeof types.withPagewire = (given, { gateway } = {}) =>
   (async (phase: string, context: object) => {
-    const config = (typeof given === "function" ? await given(phase, context as never) : given) as Config | undefined;
+    const config = (await (typeof given === "function" ? given(phase, context as never) : given)) as Config | undefined;
     if (phase !== "phase-development-server") return config ?? {};
     return {
       ...config,
