@@ -62,6 +62,15 @@ function sweep(of: Map<unknown, { end: () => void; walk: number }>): void {
     }
 }
 
+/** Looks at something of the app, which may refuse that, as a window of another origin does. */
+function attempt(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    console.debug("pagewire/dev: stores are not found:", error);
+  }
+}
+
 /** Looks at the properties of a component, and at the state of its hooks. */
 function lookAt(fiber: Any): void {
   const { memoizedProps: props, memoizedState: state, tag } = fiber;
@@ -79,7 +88,7 @@ function walkAll(): void {
   for (const { stateNode } of roots) {
     const top = stateNode?.current;
     for (let fiber = top; fiber; ) {
-      lookAt(fiber);
+      attempt(() => lookAt(fiber));
       if (fiber.child) fiber = fiber.child;
       else {
         while (fiber && fiber !== top && !fiber.sibling) fiber = fiber.return;
@@ -102,7 +111,8 @@ function enter(element: Any): void {
   const { $pinia } = app.config.globalProperties;
   if ($pinia) adoptPinia($pinia);
   const { provides } = app._context;
-  for (const key of Object.keys(provides)) if (has(provides[key], "getQueryCache")) adoptClient(provides[key]);
+  for (const key of Object.keys(provides))
+    attempt(() => has(provides[key], "getQueryCache") && adoptClient(provides[key]));
 }
 
 /** MobX tells its observers of each change, by the name of the object: `Cart@1.items`. */
@@ -167,13 +177,6 @@ export function findStores(): void {
   whenSet("__mobxGlobals", follow);
   let waiting = false;
   const later = globalThis.requestIdleCallback ?? setTimeout;
-  const attempt = (act: () => void) => {
-    try {
-      act();
-    } catch (error) {
-      console.debug("pagewire/dev: stores are not found:", error);
-    }
-  };
   const changed = (elements: Iterable<Node>) => {
     for (const element of elements) attempt(() => enter(element));
     if (waiting || !roots.size) return;

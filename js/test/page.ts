@@ -8,6 +8,7 @@ import { kept } from "../page/early/intrinsics.ts";
 export { kept };
 export { arrive } from "../page/late/late.ts";
 export { connect } from "../page/late/transport.ts";
+export { findStores } from "../dev/found.ts";
 export { shareRequests } from "../dev/page.ts";
 export { giveWay, share } from "../dev/share.ts";
 export { plain, redacted } from "../dev/plain.ts";
