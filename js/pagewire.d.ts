@@ -168,9 +168,23 @@ interface ModelContextTool {
   description: string;
   /** JSON Schema. */
   inputSchema?: object | undefined;
-  annotations?: { readOnlyHint?: boolean | undefined; untrustedContentHint?: boolean | undefined } | undefined;
+  /** JSON Schema of an object, which `execute` returns. */
+  outputSchema?: object | undefined;
+  annotations?: ModelContextToolAnnotations | undefined;
   /** Returns text, a value for JSON, or MCP's result. `input` is not checked. */
   execute(input: any, options: { signal: AbortSignal }): unknown;
+}
+
+/** Hints. */
+interface ModelContextToolAnnotations {
+  /** It changes nothing. */
+  readOnlyHint?: boolean | undefined;
+  /** It may do what cannot be undone. */
+  consequentialHint?: boolean | undefined;
+  /** Its results hold text that the page did not write. */
+  untrustedContentHint?: boolean | undefined;
+  /** For developers: agents get it only with `--debugging-tools`. */
+  debugging?: boolean | undefined;
 }
 
 interface ModelContextRegisterToolOptions {
@@ -179,15 +193,15 @@ interface ModelContextRegisterToolOptions {
   exposedTo?: readonly string[] | undefined;
 }
 
-/** The variables of a literal template; those of the query are optional. */
-type ModelContextReadParams<URI extends string> = string extends URI
-  ? object
+/** The variables of a literal template; those of the query are optional. For any other URI, types do not know them. */
+type ModelContextReadParams<URI extends string, Others = { readonly [name: string]: any }> = string extends URI
+  ? Others
   : URI extends `${string}{${infer Names}}${infer Rest}`
     ? (Names extends `?${infer Query}`
         ? { readonly [Name in ModelContextReadNames<Query>]?: string }
         : { readonly [Name in Names]: string }) &
-        ModelContextReadParams<Rest>
-    : object;
+        ModelContextReadParams<Rest, object>
+    : Others;
 /** The names in one expression. */
 type ModelContextReadNames<List extends string> = List extends `${infer Name},${infer Rest}`
   ? Name | ModelContextReadNames<Rest>

@@ -30,6 +30,14 @@ navigator.modelContext.registerResource({
   },
 });
 navigator.modelContext.registerResource({ uri, name: "State", read: (_uri, { params }) => Object.keys(params).join() });
+navigator.modelContext.registerResource({
+  uri: `${location.origin}/list`,
+  name: "List",
+  uriSchema: { type: "object", properties: { page: { type: "integer" } } },
+  read: (_uri, { params }) => `${params.page}`,
+});
+const some = { uri: uri as string, name: "Some", uriSchema: {} };
+navigator.modelContext.registerResource({ ...some, read: (_uri, { params }) => `${params.page}` });
 const template: ModelContextResource = { uri, name: "State", read: () => "text" };
 navigator.modelContext.registerResource(template);
 
@@ -45,6 +53,15 @@ const tool: Promise<void> = navigator.modelContext.registerTool(
   { signal: AbortSignal.timeout(1) },
 );
 void tool;
+navigator.modelContext.registerTool({
+  name: "empty",
+  description: "Empties the cart",
+  outputSchema: { type: "object" },
+  annotations: { readOnlyHint: false, consequentialHint: true, untrustedContentHint: false, debugging: true },
+  execute: () => ({ items: [] }),
+});
+// @ts-expect-error: no hint of WebMCP
+navigator.modelContext.registerTool({ name: "a", description: "b", annotations: { safe: true }, execute: () => "" });
 // @ts-expect-error: no description
 navigator.modelContext.registerTool({ name: "add", execute: () => "" });
 
