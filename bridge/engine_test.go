@@ -269,6 +269,27 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
+// A change that the interval of an hour holds back is told soon after Replace has taken that
+// interval away.
+func TestReplacedInterval(t *testing.T) {
+	const uri = "https://x.test/a"
+	for _, key := range []string{uri, "https://x.test/{name}"} {
+		e, r := newRecorded(t, 1, uri)
+		e.Unregister(0, uri)
+		if err := e.Register(0, Resource{URI: key, Name: "n", MinInterval: 3_600_000}); err != nil {
+			t.Fatal(err)
+		}
+		e.Tick(1000) // that it has come is told
+		r.sent = nil
+		e.Touch(1000, uri)
+		e.Replace(2000, Resource{URI: key, Name: "n"})
+		e.Tick(2100)
+		if len(r.sent) != 1 || !strings.Contains(r.sent[0], "resources/updated") {
+			t.Errorf("%s: an interval after Replace %q is sent", key, r.sent)
+		}
+	}
+}
+
 // Dismiss ends one session as Shutdown ends all, and Waits reports whether a session has an open
 // request.
 func TestDismiss(t *testing.T) {

@@ -58,6 +58,13 @@ func (e *Engine) Replace(now Time, r Resource) bool {
 	if listed {
 		e.listDiffers(r.URI)
 	}
+	if ok {
+		for _, w := range e.watchesOf(e.registry.Get(r.URI)) {
+			if w.item.Dirty() {
+				e.changed(w) // a shorter interval counts from now on
+			}
+		}
+	}
 	return ok
 }
 
@@ -79,11 +86,7 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 			e.vanish(c)
 		}
 	}
-	orphans := slices.Clone(e.wide[entry])
-	if w := e.watches[uri]; w != nil && !entry.Wide {
-		orphans = append(orphans, w)
-	}
-	for _, w := range orphans {
+	for _, w := range slices.Clone(e.watchesOf(entry)) { // since rebinding changes the list
 		e.updates.Remove(&w.item) // the change of the list includes it
 		e.rebind(w)
 	}

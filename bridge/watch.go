@@ -1,5 +1,7 @@
 package bridge
 
+import "github.com/pagewire/pagewire/bridge/resource"
+
 // watchOf returns the watch of a URI, and makes it if there is none.
 func (e *Engine) watchOf(uri string) *watch {
 	w := e.watches[uri]
@@ -102,4 +104,12 @@ func (e *Engine) unbind(w *watch) {
 		}
 	}
 	w.entry = nil
+}
+
+// watchesOf returns the watches of the URIs for which an entry answers.
+func (e *Engine) watchesOf(entry *resource.Entry) []*watch {
+	if w := e.watches[entry.URI]; w != nil && !entry.Wide {
+		return []*watch{w}
+	}
+	return e.wide[entry]
 }

@@ -30,7 +30,7 @@ type Item[T any] struct {
 	Value T
 
 	// full is when it will have all its credit again: it lacks one for each interval until then. It
-	// is set from the first firing on (fired), and only a firing moves it.
+	// is set from the first firing on (fired). A firing moves it on, and a shorter pace back.
 	full  Time
 	fired bool
 	due   Time // while dirty: when it will have credit
@@ -46,19 +46,26 @@ type Queue[T any] struct {
 }
 
 // Touch notes a change at now, and reports whether the item fires now. Otherwise Pop returns it
-// when it has credit.
+// when it has credit. A dirty item never fires here.
+//
+// The pace may be another one than before. No pace leaves an item without credit for longer than
+// its interval: a page that was reloaded without its interval of a day was silent for that day.
 func (q *Queue[T]) Touch(now Time, it *Item[T], p Pace) bool {
-	if it.index > 0 {
-		return false
-	}
-	if it.due = it.full - Time(max(p.Burst, 1)-1)*max(p.Interval, 0); it.fired && now < it.due {
+	burst, interval := Time(max(p.Burst, 1)), max(p.Interval, 0)
+	it.full = min(it.full, now+burst*interval)
+	due := it.full - (burst-1)*interval
+	if it.index == 0 {
+		if !it.fired || due <= now {
+			it.spend(now, p)
+			return true
+		}
 		q.heap = append(q.heap, it)
 		it.index = len(q.heap)
-		q.up(len(q.heap) - 1)
-		return false
+		it.due = due
 	}
-	it.spend(now, p)
-	return true
+	it.due = min(it.due, due)
+	q.up(it.index - 1)
+	return false
 }
 
 func (it *Item[T]) spend(now Time, p Pace) {

@@ -106,6 +106,31 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// An item that gets a shorter pace waits for one interval of that pace at most, whether or not it
+// was dirty before. A longer pace does not delay what is due already.
+func TestShorterPace(t *testing.T) {
+	slow, quick := Pace{Interval: 1000 * interval}, Pace{Interval: interval, Burst: 3}
+	for _, dirty := range []bool{false, true} {
+		var q Queue[string]
+		it, other := &Item[string]{}, &Item[string]{}
+		q.Touch(0, it, slow)
+		q.Touch(0, other, strict)
+		q.Touch(0, other, strict)
+		if dirty {
+			q.Touch(1, it, slow)
+		}
+		if q.Touch(10, it, quick) || q.Touch(10, it, slow) {
+			t.Errorf("dirty before: %v, and it fires at once", dirty)
+		}
+		if q.Pop(interval, fixed) != other || q.Pop(interval+9, fixed) != nil {
+			t.Errorf("dirty before: %v, and it fires too early", dirty)
+		}
+		if q.Pop(interval+10, fixed) != it {
+			t.Errorf("dirty before: %v, and it does not fire after an interval", dirty)
+		}
+	}
+}
+
 // In any span of time an item fires at most Burst times and once more for each interval, and a
 // firing always follows its last touch. This holds for random touches and late timers.
 func TestRandomBursts(t *testing.T) {

@@ -423,6 +423,46 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// When a page comes back without its minUpdateInterval of an hour, or offers the resource anew
+// without it, its changes are told to subscribers and counted for reminders, at the usual pace.
+func TestShorterInterval(t *testing.T) {
+	const doc = app + "/doc"
+	for what, again := range map[string]func(*Gateway, *testPage) *testPage{
+		"it is reloaded": func(g *Gateway, p *testPage) *testPage {
+			p.crash()
+			return openPage(t, g, tabInfo("a"), map[string]string{doc: "three"})
+		},
+		"it offers it anew": func(_ *Gateway, p *testPage) *testPage {
+			p.page.Describe(doc, nil)
+			p.offer(doc, "three")
+			return p
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			p := openPage(t, g, tabInfo("a"), nil)
+			p.page.Describe(doc, map[string]any{"minUpdateInterval": 3_600_000})
+			p.offer(doc, "one")
+			a := openAgent(t, g)
+			a.Watch(doc)
+			a.must(calls.Read, map[string]any{"uri": doc})
+			p.set(doc, "two")
+			a.Told(doc)
+			p.set(doc, "three") // which is held back
+			revision := func() int64 {
+				defer g.lock()()
+				return g.books.Revision(doc)
+			}
+			before := revision()
+			p = again(g, p)
+			testkit.Eventually(t, "the change is counted", func() bool { return revision() > before })
+			a.Learns(doc, "three")
+			p.set(doc, "four")
+			a.Learns(doc, "four")
+		})
+	}
+}
+
 // A reload in the tab that owns a URI is one change, not three.
 func TestReloadInOneOfTwoTabs(t *testing.T) {
 	g := newGateway(t, Options{})

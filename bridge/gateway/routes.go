@@ -44,6 +44,11 @@ func (r *routes) Changed(before, now *catalog.Entry) {
 	g.front.noteRoute(before)
 	g.front.noteRoute(now)
 	g.engine.Replace(g.now(), now.Resource)
+	if before.Resource.MinInterval != now.Resource.MinInterval {
+		for _, uri := range g.watchedOf(key, &now.Resource) {
+			g.books.Paced(uri)
+		}
+	}
 	if before.Resource.Unlisted {
 		g.offered(key, &now.Resource)
 	}

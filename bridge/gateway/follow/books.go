@@ -298,6 +298,13 @@ func (b *Books) pass(uri string, w *watch) {
 	}
 }
 
+// Paced notes that a URI may have another pace: a change that waits may be due earlier.
+func (b *Books) Paced(uri string) {
+	if w := b.watches[uri]; w != nil && w.count != nil && w.count.item.Dirty() {
+		b.pass(uri, w)
+	}
+}
+
 // Tick counts the changes that are due.
 func (b *Books) Tick() {
 	for _, ok := b.due.Next(); ok; _, ok = b.due.Next() {

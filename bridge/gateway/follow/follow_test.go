@@ -168,6 +168,28 @@ func TestPace(t *testing.T) {
 	told("nobody follows it", 4, 3, 3)
 }
 
+// A change that an interval of an hour holds back is counted soon after its URI has a shorter one.
+func TestPaced(t *testing.T) {
+	p := open(t)
+	p.pace = coalesce.Pace{Interval: 3_600_000, Burst: 1}
+	p.Track([]string{cart}, func(string, string) {})
+	p.Reported(cart)
+	p.Reported(cart)
+	p.pace.Interval = 100
+	p.Paced(cart)
+	if at, due := p.Deadline(); !due || at != p.Time()+100 {
+		t.Errorf("it is due %d ms later, in %v", at-p.Time(), due)
+	}
+	p.Paced(app + "/doc") // nobody follows it
+	p.now = p.now.Add(100 * time.Millisecond)
+	if p.Tick(); p.changes != 2 {
+		t.Errorf("%d changes are counted", p.changes)
+	}
+	if p.Paced(cart); p.changes != 2 {
+		t.Error("without a change, one is counted")
+	}
+}
+
 // A page has one subscription for all who follow its URI, until the last one leaves.
 func TestOneSubscription(t *testing.T) {
 	p := open(t)
