@@ -248,8 +248,8 @@ func TestUnlisted(t *testing.T) {
 	if len(r.sent) != 1 || strings.Contains(r.sent[0], "x.test/b") {
 		t.Errorf("listed: %q", r.sent)
 	}
-	if !e.Replace(2000, Resource{URI: "https://x.test/b", Name: "shown"}) ||
-		e.Replace(2000, Resource{URI: "https://x.test/c", Name: "n"}) {
+	if !e.Replace(2000, Resource{URI: "https://x.test/b", Name: "shown"}, Owner{}) ||
+		e.Replace(2000, Resource{URI: "https://x.test/c", Name: "n"}, Owner{}) {
 		t.Error("Replace must find b, and not c")
 	}
 	_ = e.Receive(3000, 1, []byte(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`))
@@ -259,7 +259,7 @@ func TestUnlisted(t *testing.T) {
 		t.Errorf("after Replace: %q", r.sent)
 	}
 	told := len(r.sent)
-	e.Replace(9000, Resource{URI: "https://x.test/b", Name: "shown", MinInterval: 100})
+	e.Replace(9000, Resource{URI: "https://x.test/b", Name: "shown", MinInterval: 100}, Owner{})
 	e.Tick(20_000)
 	if len(r.sent) != told {
 		t.Errorf("told of what no list shows: %q", r.sent[told:])
@@ -282,7 +282,7 @@ func TestReplacedInterval(t *testing.T) {
 		e.Tick(1000) // that it has come is told
 		r.sent = nil
 		e.Touch(1000, uri)
-		e.Replace(2000, Resource{URI: key, Name: "n"})
+		e.Replace(2000, Resource{URI: key, Name: "n"}, Owner{})
 		e.Tick(2100)
 		if len(r.sent) != 1 || !strings.Contains(r.sent[0], "resources/updated") {
 			t.Errorf("%s: an interval after Replace %q is sent", key, r.sent)

@@ -169,6 +169,16 @@ type Tool struct {
 	Debugging bool
 	// Typed is what a host has made of JSON. The engine does not use it.
 	Typed any
+	// listed is whose the tool was at the last SetTools. Who saw it then is told when it is hidden.
+	listed Owner
+}
+
+// owner is whose the tool is now.
+func (t *Tool) owner() (o Owner) {
+	if t.Owner != nil {
+		o = t.Owner()
+	}
+	return o
 }
 
 // A Progress is what a tool says of a call that runs.

@@ -50,13 +50,14 @@ func (e *Engine) Register(now Time, r Resource) error {
 
 // Replace changes the description of the resource registered under r.URI, and reports whether there
 // is one. Its URI and schema stay, and so do reads and subscriptions; it announces no change of its
-// contents. The list changes if it shows the resource differently.
-func (e *Engine) Replace(now Time, r Resource) bool {
+// contents. The list changes if it shows the resource differently. before is whose the resource was
+// until now: a port that does not see it any more is told of the change, too.
+func (e *Engine) Replace(now Time, r Resource, before Owner) bool {
 	e.enter(now)
 	defer e.drain()
 	ok, listed := e.registry.Replace(r)
 	if listed {
-		e.listDiffers(r.URI)
+		e.listDiffers(r.URI, before)
 	}
 	if ok {
 		for _, w := range e.watchesOf(e.registry.Get(r.URI)) {
@@ -94,9 +95,13 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 }
 
 // listDiffers announces that the list shows the resource or template that has a URI differently.
-func (e *Engine) listDiffers(uri string) {
+// before is whose that was, if it was listed before and may be another's now.
+func (e *Engine) listDiffers(uri string, before ...Owner) {
 	if restricts {
-		e.markSeenWhereHidden(listResources, func(p *port) bool { return p.hides(uri) })
+		e.markSeenWhereHidden(listResources, func(p *port) bool {
+			return p.hides(uri) &&
+				!slices.ContainsFunc(before, func(o Owner) bool { return !p.hidesOwner(o) })
+		})
 	}
 	e.listChanged(listResources)
 }
@@ -158,6 +163,9 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 				sorted = append(sorted, Tool{})
 				copy(sorted[i+1:], sorted[i:])
 				sorted[i] = t
+				if restricts {
+					sorted[i].listed = t.owner()
+				}
 			}
 		}
 	}
@@ -169,7 +177,8 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 		if restricts {
 			of := append(missing(e.tools, sorted), missing(sorted, e.tools)...)
 			e.markSeenWhereHidden(listTools, func(p *port) bool {
-				return !slices.ContainsFunc(of, func(t *Tool) bool { return !p.hidesTool(t) })
+				return !slices.ContainsFunc(of,
+					func(t *Tool) bool { return !p.hidesToolOf(t, t.listed) })
 			})
 		}
 		e.tools = sorted
@@ -194,5 +203,6 @@ func missing(list, from []Tool) (tools []*Tool) {
 }
 
 func unchanged(a, b *Tool) bool {
-	return a.Name == b.Name && string(a.JSON) == string(b.JSON)
+	return a.Name == b.Name && string(a.JSON) == string(b.JSON) &&
+		(!restricts || a.listed == b.listed)
 }

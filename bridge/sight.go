@@ -21,12 +21,10 @@ func (p *port) hidesTools() (why string) {
 	return why
 }
 
-// hidesTool reports whether a tool is hidden from this port.
-func (p *port) hidesTool(t *Tool) bool {
-	return restricts && (t.Debugging && !p.debugging || t.Owner != nil && p.hidesToolsOf(t.Owner()))
-}
+// hidesTool reports whether a tool is hidden from this port now.
+func (p *port) hidesTool(t *Tool) bool { return restricts && p.hidesToolOf(t, t.owner()) }
 
-// hidesToolsOf reports whether an owner's tools are hidden from this port.
-func (p *port) hidesToolsOf(o Owner) bool {
-	return p.hidesOwner(o) || o != Owner{} && p.hidesTools() != ""
+// hidesToolOf reports whether a tool is hidden from this port while it is an owner's.
+func (p *port) hidesToolOf(t *Tool, o Owner) bool {
+	return t.Debugging && !p.debugging || p.hidesOwner(o) || o != Owner{} && p.hidesTools() != ""
 }

@@ -43,7 +43,7 @@ func (r *routes) Changed(before, now *catalog.Entry) {
 	g, key := (*Gateway)(r), now.Resource.URI
 	g.front.noteRoute(before)
 	g.front.noteRoute(now)
-	g.engine.Replace(g.now(), now.Resource)
+	g.engine.Replace(g.now(), now.Resource, before.Owner)
 	if before.Resource.MinInterval != now.Resource.MinInterval {
 		for _, uri := range g.watchedOf(key, &now.Resource) {
 			g.books.Paced(uri)

@@ -156,6 +156,32 @@ func TestAgentOfOneProfile(t *testing.T) {
 	told("a resource has gone", func() { work.page.Withdraw(app + "/new") })
 }
 
+// An agent of one profile is told that its lists have changed when the profile gets another name,
+// which hides all that is in them. So it is when the profile has its name again.
+func TestListsOfARenamedProfile(t *testing.T) {
+	const doc = app + "/doc"
+	g := newGateway(t, Options{})
+	defer g.NameProfile("browser", "Work")()
+	info := inProfile("a", "w1", "")
+	info.Source = "browser"
+	openPage(t, g, info, map[string]string{doc: "one"}).tellTool("search", nil)
+	openAgent(t, g).hasTool("search")
+	a, _ := openAgentWith(t, g, AgentOptions{Only: ofWork}) // when there is nothing else to tell
+	a.Shows(doc)
+	told := func(change string) {
+		t.Helper()
+		for told := map[string]bool{}; !told["resources"] || !told["tools"]; {
+			told[testkit.Receive(t, change, a.Lists)] = true
+		}
+	}
+	again := g.NameProfile("browser", "Private")
+	told("the profile has another name")
+	a.Shows()
+	again()
+	told("the profile has its name again")
+	a.Shows(doc)
+}
+
 // A read by an agent of one profile goes to no page of another, even if its page leaves after the URI has come to lead
 // there, and another page comes.
 func TestReadsStayInAProfile(t *testing.T) {
