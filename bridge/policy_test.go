@@ -69,9 +69,9 @@ var packages = []row{
 	{"bridge/weborigin", native, "", ""},
 	{"bridge/internal/mcpconn", native, "", ""},
 	{"bridge/gateway/gate", native, "bridge/wire bridge/resource", ""},
-	{"bridge/gateway/tools", native, "bridge/wire", ""},
-	{"bridge/internal/retry", native, "", ""},
 	{"bridge/internal/quota", native, "", ""},
+	{"bridge/gateway/tools", native, "bridge/wire bridge/internal/quota", ""},
+	{"bridge/internal/retry", native, "", ""},
 	{"bridge/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/door", native, "bridge bridge/weborigin " +
 		"bridge/internal/taburi", ""},
@@ -87,11 +87,13 @@ var packages = []row{
 	{"bridge/gateway/live/delta", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
 	{"bridge/gateway/catalog", native, "bridge bridge/gateway/live bridge/internal/taburi", ""},
-	{"bridge/gateway/follow", native, "bridge/coalesce bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
+	{"bridge/gateway/follow", native, "bridge/coalesce bridge/gateway/live bridge/gateway/live/seen " +
+		"bridge/internal/quota bridge/weborigin", ""},
 	{"bridge/gateway/events", native, "bridge bridge/wire bridge/gateway/catalog bridge/gateway/door " +
 		"bridge/gateway/follow bridge/internal/quota bridge/internal/taburi bridge/weborigin", ""},
 	{"bridge/gateway/calls", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
-		"bridge/gateway/follow bridge/weborigin bridge/internal/taburi", "github.com/modelcontextprotocol/go-sdk"},
+		"bridge/gateway/follow bridge/weborigin bridge/internal/taburi bridge/internal/quota",
+		"github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/desktop/browser", native, "bridge/internal/peer bridge/internal/secret", ""},
 	{"bridge/desktop/browser/launched", native, "bridge/desktop/browser bridge/internal/retry " +
 		"bridge/internal/userdir", "golang.org/x/sys"},

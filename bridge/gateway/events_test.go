@@ -541,6 +541,26 @@ func TestEventLimits(t *testing.T) {
 	}
 }
 
+// A subscription to all pages is told of a page beside one that has more resources than it follows.
+func TestEventsBesideALargePage(t *testing.T) {
+	const large = "https://aaa.example"
+	g := newGateway(t, Options{})
+	state := map[string]string{}
+	for i := range events.MaxURIs + 1 {
+		state[fmt.Sprintf("%s/%04d", large, i)] = "x"
+	}
+	openPage(t, g, PageInfo{Tab: "z", Origin: large, URL: large + "/", Transport: "test"}, state)
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
+	a := openEventAgent(t, g, AgentOptions{})
+	first := a.poll(events.Updated, `{}`, "", "")
+	p.set(app+"/doc", "two")
+	testkit.Eventually(t, "a poll tells of the small page", func() bool {
+		r := a.poll(events.Updated, `{}`, *first.Cursor, "")
+		return *r.Truncated && len(r.Events) == 1 &&
+			strings.Contains(string(r.Events[0].Data), app+"/doc")
+	})
+}
+
 // m0 is the present cursor.
 // The pace that one agent asks for holds back no event of another, which polls with the same arguments.
 func TestPaceOfAnotherAgent(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // A Resource is a listed resource or, if its URI has a {, a template.
@@ -15,28 +17,27 @@ type Resource struct {
 	Tab         int    `json:"-"`
 }
 
+// maxListed bounds the resources and templates in an answer. Each site has a share: a page with
+// 1,001 resources had all places, and the model saw nothing of the others.
+const maxListed = 200
+
 // list answers a call of list_page_resources.
 func (t *Tools) list(c Call, args []byte) answer {
 	contains, tab := "", int64(0)
 	if err := decode(List, args, map[string]any{"contains": &contains, "tab": &tab}); err != nil {
 		return failure(err.Error())
 	}
-	contains = strings.ToLower(contains)
 	out := struct {
 		Resources []Resource `json:"resources"`
 		Templates []Resource `json:"templates,omitempty"`
 		Note      string     `json:"note,omitempty"`
 	}{Resources: []Resource{}}
-	const most = 200
-	for r := range t.Listed {
-		if !c.Sees(r.URI) || tab != 0 && int64(r.Tab) != tab ||
-			!strings.Contains(strings.ToLower(r.URI+"\n"+r.Title+"\n"+r.Description), contains) {
-			continue
-		}
-		if len(out.Resources)+len(out.Templates) == most {
-			out.Note = "There are more: narrow the list with contains or tab."
-			break
-		}
+	fitting := t.fitting(c, strings.ToLower(contains), tab)
+	shown := quota.Shares(fitting, maxListed, func(r Resource) string { return weborigin.Of(r.URI) })
+	if len(shown) < len(fitting) {
+		out.Note = "There are more: narrow the list with contains or tab."
+	}
+	for _, r := range shown {
 		if strings.Contains(r.URI, "{") {
 			out.Templates = append(out.Templates, r)
 		} else {
@@ -57,4 +58,16 @@ func (t *Tools) list(c Call, args []byte) answer {
 		out.Note = strings.TrimSpace(out.Note + " " + notice)
 	}
 	return answer{content: []any{live.AsJSON(out)}}
+}
+
+// fitting are the listed resources that a call's agent sees and that fit the arguments. contains is
+// in lower case, and a tab of 0 is any.
+func (t *Tools) fitting(c Call, contains string, tab int64) (list []Resource) {
+	for r := range t.Listed {
+		if c.Sees(r.URI) && (tab == 0 || int64(r.Tab) == tab) &&
+			strings.Contains(strings.ToLower(r.URI+"\n"+r.Title+"\n"+r.Description), contains) {
+			list = append(list, r)
+		}
+	}
+	return list
 }

@@ -321,6 +321,29 @@ func testList(t *testing.T) {
 	}
 }
 
+// A page with more resources than a list has places leaves room for those of another site.
+func TestListOfManyResources(t *testing.T) { synctest.Test(t, testListOfManyResources) }
+
+func testListOfManyResources(t *testing.T) {
+	var listed []calls.Resource
+	for i := range 1001 {
+		listed = append(listed, calls.Resource{URI: fmt.Sprintf("https://aaa.example/%04d", i)})
+	}
+	listed = append(listed, calls.Resource{URI: cart}, calls.Resource{URI: cart + "/{id}"})
+	d := open(t, calls.Options{
+		Listed:  slices.Values(listed),
+		Notices: func(calls.Call) []string { return nil },
+		Unseen:  func() bool { return false },
+	})
+	got := d.run(calls.List, `{}`)
+	end := `{"uri":"https://aaa.example/0197"},{"uri":"` + cart + `"}],"templates":[{"uri":"` + cart +
+		`/{id}"}],"note":"There are more: narrow the list with contains or tab."}`
+	if len(got) != 1 || strings.Count(got[0], `"uri":"https://aaa.example/`) != 198 ||
+		!strings.HasSuffix(got[0], end) {
+		t.Errorf("it lists %q", got)
+	}
+}
+
 // An empty list says why it is empty.
 func TestListOfNothing(t *testing.T) { synctest.Test(t, testListOfNothing) }
 

@@ -268,10 +268,19 @@ func (f *Following) followAll() {
 	if f.sub.URI != "" {
 		uris = f.wants(uris, f.sub.URI)
 	} else {
+		var all []string
 		for _, key := range taburi.Sorted(f.s.Catalog.Keys()) {
-			if !f.s.Catalog.Entry(key).Resource.Unlisted {
-				uris = f.wants(uris, key)
+			if !f.s.Catalog.Entry(key).Resource.Unlisted && f.includes(key) {
+				all = append(all, key)
 			}
+		}
+		// Each site has a share: in alphabetical order, a page with 1,001 resources had all places.
+		first := quota.Shares(all, MaxURIs, weborigin.Of)
+		for _, uri := range first {
+			uris = f.wants(uris, uri)
+		}
+		if len(first) < len(all) {
+			f.changes.Overflow()
 		}
 	}
 	left := len(uris)
@@ -314,12 +323,7 @@ func (f *Following) whenBegun(then func()) {
 
 // wants appends a URI if the subscription includes it and does not follow it yet.
 func (f *Following) wants(uris []string, uri string) []string {
-	template := f.sub.URI == "" && strings.Contains(uri, "{")
-	// What pages show is looked at only for who names at least its origin.
-	unasked := taburi.Shown(uri) && f.sub.Origin == "" &&
-		!strings.HasPrefix(f.sub.URI+f.sub.URIPrefix, weborigin.Of(uri))
-	if f.asked[uri] || template || unasked || uri == door.FrontURI || !f.pass.Sees(uri) ||
-		!f.sub.Matches(uri, weborigin.Of(uri)) {
+	if f.asked[uri] || !f.includes(uri) {
 		return uris
 	}
 	if len(f.asked) >= MaxURIs {
@@ -331,6 +335,16 @@ func (f *Following) wants(uris []string, uri string) []string {
 	}
 	f.asked[uri] = true
 	return append(uris, uri)
+}
+
+// includes reports whether the subscription includes a URI.
+func (f *Following) includes(uri string) bool {
+	template := f.sub.URI == "" && strings.Contains(uri, "{")
+	// What pages show is looked at only for who names at least its origin.
+	unasked := taburi.Shown(uri) && f.sub.Origin == "" &&
+		!strings.HasPrefix(f.sub.URI+f.sub.URIPrefix, weborigin.Of(uri))
+	return !template && !unasked && uri != door.FrontURI && f.pass.Sees(uri) &&
+		f.sub.Matches(uri, weborigin.Of(uri))
 }
 
 // Gone notes that nobody offers a key of the catalog any more.

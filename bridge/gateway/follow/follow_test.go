@@ -518,6 +518,35 @@ func TestFollowedAreBounded(t *testing.T) {
 	}
 }
 
+// A site with more resources than there are places takes no place of another site, which comes
+// later in the alphabet and later in time. Apart from that, what was followed stays.
+func TestFollowedOfEachSite(t *testing.T) {
+	p := open(t)
+	m := p.NewMemory(seen.Limits{})
+	var listed []string
+	for i := range MaxFollowed + 88 {
+		listed = append(listed, fmt.Sprintf("https://aaa.example/%03d", i))
+	}
+	m.NewsAtPrompt(nil, listed, false)
+	for range 2 { // and nothing moves from one prompt to the next
+		m.NewsAtPrompt(nil, append(slices.Clone(listed), cart, app+"/doc"), false)
+		if p.Len() != MaxFollowed || p.watched[cart] != 1 || p.watched[app+"/doc"] != 1 {
+			t.Errorf("%d are followed, %d and %d of the small site", p.Len(), p.watched[cart],
+				p.watched[app+"/doc"])
+		}
+		for _, uri := range listed[:MaxFollowed-2] {
+			if p.watched[uri] != 1 {
+				t.Fatalf("%s is followed no more", uri)
+			}
+		}
+	}
+	p.Updated(cart)
+	got := uris(m.NewsAtPrompt(nil, append(listed, cart), false))
+	if !slices.Equal(got, []string{cart}) {
+		t.Errorf("news are %q", got)
+	}
+}
+
 // A listen begins after the answers for all of its URIs. The page that answered first reports until
 // then, whatever other agents and pages do meanwhile.
 func TestAskedUntilItBegins(t *testing.T) {

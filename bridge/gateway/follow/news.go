@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
@@ -103,7 +104,7 @@ func (m *Memory) Tell(t Telling) string {
 }
 
 // MaxFollowed bounds the URIs that hooks report to an agent. The user's choice comes first, then
-// the URIs that the agent has read, then the listed ones.
+// the URIs that the agent has read, then the listed ones, of which each site has a share.
 const MaxFollowed = 512
 
 // NewsAtPrompt lists the changes that the agent does not know of, or all that pages offer, the
@@ -144,8 +145,11 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string, all bool) (list []News) {
 }
 
 // promptURIs lists the URIs that prompts report to the agent. A URI that was in the list stays in
-// it while there is room, also while no page offers it. The others are released.
-func (m *Memory) promptURIs(chosen, all []string) (uris []string) {
+// it while its site has room, also while no page offers it. The others are released.
+//
+// Why does each site have a share? In alphabetical order a page of aaa.example with 600 resources
+// had all places, and the hook told of no change of the page that the user worked with.
+func (m *Memory) promptURIs(chosen, listed []string) (uris []string) {
 	in := map[string]bool{}
 	add := func(list []string) {
 		for _, uri := range list {
@@ -155,18 +159,19 @@ func (m *Memory) promptURIs(chosen, all []string) (uris []string) {
 			}
 		}
 	}
-	var listed, fresh []string
-	for _, uri := range all {
-		if _, held := m.told[uri]; held {
-			listed = append(listed, uri)
+	add(chosen)
+	add(slices.Collect(m.URIs))
+	var held, fresh []string
+	for _, uri := range listed {
+		if _, told := m.told[uri]; in[uri] {
+			continue
+		} else if told {
+			held = append(held, uri)
 		} else {
 			fresh = append(fresh, uri)
 		}
 	}
-	add(chosen)
-	add(slices.Collect(m.URIs))
-	add(listed)
-	add(fresh)
+	add(quota.Shares(append(held, fresh...), MaxFollowed-len(uris), weborigin.Of))
 	add(slices.Collect(maps.Keys(m.told)))
 	for uri := range m.told {
 		if !in[uri] {

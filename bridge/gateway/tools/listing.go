@@ -2,9 +2,9 @@ package tools
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
-	"strings"
+
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
 // A Listing chooses the tools of pages for a list with too few places. Its owner guards it.
@@ -103,8 +103,9 @@ func (l *Listing) ranked(entries []Entry) []int {
 	slices.SortStableFunc(order,
 		func(a, b int) int { return cmp.Compare(standings[b], standings[a]) })
 	cost := func(i int) int { return entries[i].places() }
-	var origins [][]int
-	for _, of := range grouped(order, func(i int) string { return entries[i].Origin }) {
+	origin := func(i int) string { return entries[i].Origin }
+	var ordered []int
+	for _, of := range quota.Grouped(order, origin) {
 		var plain, tabbed []int
 		for _, i := range of {
 			if entries[i].Tabbed {
@@ -113,73 +114,8 @@ func (l *Listing) ranked(entries []Entry) []int {
 				plain = append(plain, i)
 			}
 		}
-		pages := grouped(plain, func(i int) int { return entries[i].Page })
-		origins = append(origins, append(fair(pages, cost), tabbed...))
+		pages := quota.Grouped(plain, func(i int) int { return entries[i].Page })
+		ordered = append(append(ordered, quota.Fair(pages, cost)...), tabbed...)
 	}
-	return bySite(origins, func(i int) string { return entries[i].Origin }, cost)
-}
-
-// bySite merges lists, each of one origin. It divides fairly between sites, and in each site
-// between its origins.
-func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
-	var sites [][]T
-	for _, of := range grouped(origins, func(list []T) string { return site(origin(list[0])) }) {
-		sites = append(sites, fair(of, cost))
-	}
-	return fair(sites, cost)
-}
-
-// site returns the last two labels of the host. The origins of one owner mostly share them, and a
-// page can have frames of any number of subdomains. If two owners share a site, as below a public
-// suffix, each origin still has its share.
-func site(origin string) string {
-	u, err := url.Parse(origin)
-	if err != nil {
-		return origin
-	}
-	labels := strings.Split(u.Hostname(), ".")
-	return strings.Join(labels[max(0, len(labels)-2):], ".")
-}
-
-// grouped splits a list by a key, in order of keys. The parts keep the list's order, and no part is
-// empty.
-func grouped[K cmp.Ordered, T any](list []T, key func(T) K) [][]T {
-	groups := map[K][]T{}
-	var keys []K
-	for _, v := range list {
-		k := key(v)
-		if groups[k] == nil {
-			keys = append(keys, k)
-		}
-		groups[k] = append(groups[k], v)
-	}
-	slices.Sort(keys)
-	all := make([][]T, len(keys))
-	for n, k := range keys {
-		all[n] = groups[k]
-	}
-	return all
-}
-
-// fair merges lists and keeps the order of each. In any beginning of the result, all lists that
-// have more entries have the same sum of costs, give or take one entry.
-func fair[T any](lists [][]T, cost func(T) int) []T {
-	type ranked struct {
-		value T
-		sum   int // of costs, in its own list
-	}
-	var all []ranked
-	for _, list := range lists {
-		sum := 0
-		for _, v := range list {
-			sum += cost(v)
-			all = append(all, ranked{v, sum})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.sum, b.sum) })
-	merged := make([]T, len(all))
-	for i := range all {
-		merged[i] = all[i].value
-	}
-	return merged
+	return quota.BySite(ordered, origin, cost)
 }

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
 func entriesOf(origin string, page, n, bytes int) (entries []Entry) {
@@ -107,7 +109,7 @@ func TestRandomListings(t *testing.T) {
 				for _, e := range entriesOf(origin, page, r.IntN(30), 100) {
 					e.Tabbed = r.IntN(3) == 0
 					entries = append(entries, e)
-					sites[site(origin)]++
+					sites[quota.Site(origin)]++
 				}
 			}
 			r.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
@@ -115,7 +117,7 @@ func TestRandomListings(t *testing.T) {
 			_, _, places := counted(l, entries)
 			for i, chosen := range l.Choose(entries) {
 				if chosen {
-					got[site(entries[i].Origin)]++
+					got[quota.Site(entries[i].Origin)]++
 				}
 			}
 			if places != min(l.places, len(entries)) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
 // Names gives the tools of pages their names for agents. Its owner guards it.
@@ -172,7 +174,7 @@ func (n *Names) forget() {
 			strings.Compare(a.tool, b.tool))
 	})
 	origin := func(key pageTool) string { return key.origin }
-	kept := bySite(grouped(idle, origin), origin, func(pageTool) int { return 1 })
+	kept := quota.BySite(idle, origin, func(pageTool) int { return 1 })
 	for _, key := range kept[maxIdle/2:] {
 		delete(n.owners, n.given[key].name)
 		delete(n.given, key)

@@ -1,7 +1,8 @@
 // Package quota divides what several parties use: each origin, agent or user has a share, and none
 // can take all. A Quota refuses an amount that does not fit. A Backlog ends a receiver to make
-// room. Places let those wait who have used up their share, until it is their turn. The package
-// never knows what it divides, and never looks at a clock.
+// room. Places let those wait who have used up their share, until it is their turn. Shares choose
+// from a list that is too long. The package never knows what it divides, and never looks at a
+// clock.
 package quota
 
 import "sync"
