@@ -95,7 +95,7 @@ export function register(
   if (signal) listen(signal, "abort", onabort);
   entries.set(key, entry);
   shared.core?.register(descriptor);
-  relisted();
+  relisted(key);
 }
 
 export function unregister(uri: string, where: string): void {
@@ -116,8 +116,8 @@ function remove(key: string, entry: Entry): void {
  * Announces a changed list. An empty list is announced in a microtask, since a page that replaces
  * its only resource (React does at each mount) has none for a moment.
  */
-function relisted(gone?: string): void {
-  shared.changed?.("", gone);
+function relisted(key: string): void {
+  shared.changed?.("", key);
   if (entries.size) shared.populated?.(true);
   else microtask(() => entries.size || shared.populated?.(false));
 }

@@ -44,10 +44,10 @@ interface Shared {
    */
   annotated: Map<string, Annotations>;
   /**
-   * Called with each notified key, and with "" when the list changes; then `gone` is the key that
-   * was withdrawn, if any. Set by webmcp/resourcetools.ts, once loaded.
+   * Called with each notified key, and with "" when the list changes; then `relisted` is the key
+   * that was registered or withdrawn. Set by webmcp/resourcetools.ts, once loaded.
    */
-  changed?: (key: string, gone?: string) => void;
+  changed?: (key: string, relisted?: string) => void;
   /**
    * Called with each key that was notified, once per turn of the event loop: for content scripts.
    */

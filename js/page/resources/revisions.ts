@@ -39,20 +39,28 @@ export function revisionsOf(shared: typeof Shared) {
   let floor = 0;
   /** Key, or "" for the list, to the revision of its last change. */
   let changes = new SafeMap<string, number>();
+  /** The keys of `changes` of which the page has announced a change since they were registered. */
+  let announced = new SafeMap<string, boolean>();
 
   const forget = () => {
     changes = new SafeMap();
+    announced = new SafeMap();
     floor = count;
   };
 
   return {
     epoch,
     id,
-    /** Counts a change of a key, or with "" of the list. */
-    changed(key: string): void {
+    /**
+     * Counts a change of a key, or with "" of the list. With `relisted` the key was registered or
+     * withdrawn: then it has changed too, but what is registered next may announce nothing.
+     */
+    changed(key: string, relisted?: boolean): void {
       count++;
       if (changes.size >= maxKeys) forget();
       changes.set(key, count);
+      if (relisted) announced.delete(key);
+      else announced.set(key, true);
     },
     /** Counts all as changed: the document was frozen. */
     frozen(): void {
@@ -61,8 +69,8 @@ export function revisionsOf(shared: typeof Shared) {
     },
     now: () => count,
     at,
-    /** Whether the page has announced a change of the key. */
-    knows: (key: string) => changes.has(key),
+    /** Whether the page announces changes of the key. */
+    knows: (key: string) => announced.has(key),
     /** The changes since a revision: of `keys` or, if that is empty, of all keys and the list. */
     since(from: number, keys: readonly string[]): Changes | undefined {
       const updated: string[] = [];
@@ -113,12 +121,12 @@ export function revisionsOf(shared: typeof Shared) {
     return entry !== undefined && (isTemplate(key) || exec(/"uriSchema":/, entry.descriptor) !== null);
   }
 
+  /** Whether a key answers for a URI with its parameters, or did, if it was withdrawn. */
   function covers(key: string, uri: string): boolean {
-    if (!isWide(key)) return false;
     const brace = exec(/\{/, key);
-    const takes = !brace && (parse(entries.get(key)!.descriptor) as { uriSchema?: object }).uriSchema;
-    if (!brace && !takes) return false; // "uriSchema" is only in its description
     const head = brace ? slice(key, 0, brace.index) : `${key}?`;
-    return slice(uri, 0, head.length) === head;
+    if (slice(uri, 0, head.length) !== head) return false;
+    const entry = entries.get(key);
+    return !entry || brace !== null || "uriSchema" in (parse(entry.descriptor) as object);
   }
 }

@@ -56,8 +56,10 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   let running = 0;
 
   const lookalike = lookalikes(shared, revisions);
-  shared.changed = (key, gone) => {
-    if (gone || key) lookalike(gone || key, !key);
+  shared.changed = (key, relisted) => {
+    lookalike(relisted || key, !key);
+    // Who was given the former contents must not take those of another registration for them.
+    if (relisted) revisions.changed(relisted, true);
     revisions.changed(key);
     waits.checkSoon();
   };
