@@ -74,28 +74,17 @@ export function revisionsOf(shared: typeof Shared) {
     /** The changes since a revision: of `keys` or, if that is empty, of all keys and the list. */
     since(from: number, keys: readonly string[]): Changes | undefined {
       const updated: string[] = [];
-      const add = (key: string) => {
-        if (key && at(key) > from) updated[updated.length] = key;
+      const add = (key: string, revision: number) => {
+        if (key && revision > from) updated[updated.length] = key;
       };
-      for (let i = 0; i < keys.length; i++) add(keys[i]!);
+      for (let i = 0; i < keys.length; i++) add(keys[i]!, of(keys[i]!, from));
       const all = !keys.length;
-      if (all) changes.forEach((_, key) => add(key));
-      if (all && floor > from) entries.forEach((_, key) => changes.has(key) || add(key));
+      if (all) changes.forEach((_, key) => add(key, at(key)));
+      if (all && floor > from) entries.forEach((_, key) => changes.has(key) || add(key, floor));
       const listChanged = all && at("") > from;
       return updated.length || listChanged ? { updated, ...(listChanged && { listChanged }) } : undefined;
     },
-    /**
-     * The latest revision of the keys that answer for a URI: its own, and templates or resources
-     * that take its parameters.
-     */
-    of(uri: string): number {
-      let latest = at(uri);
-      if (entries.has(uri)) return latest;
-      changes.forEach((revision, key) => {
-        if (revision > latest && covers(key, uri)) latest = revision;
-      });
-      return latest;
-    },
+    of,
     /** Whether a key answers for more than one URI: it is a template, or takes parameters. */
     isWide,
     /**
@@ -114,6 +103,19 @@ export function revisionsOf(shared: typeof Shared) {
   /** The revision of a key, or with "" of the list. */
   function at(key: string): number {
     return max(changes.get(key) ?? 0, floor);
+  }
+
+  /**
+   * The latest revision of the keys that answer for a URI: its own, and templates or resources that
+   * take its parameters. `from` spares the comparison with those that have not changed since.
+   */
+  function of(uri: string, from = 0): number {
+    let latest = max(at(uri), from);
+    if (entries.has(uri)) return latest;
+    changes.forEach((revision, key) => {
+      if (revision > latest && covers(key, uri)) latest = revision;
+    });
+    return latest;
   }
 
   function isWide(key: string): boolean {

@@ -126,3 +126,18 @@ test("a resource that was withdrawn is not registered, whatever its caller knows
   remove(template);
   for (const [uri, revision] of given) assert.equal((await read(uri, revision)).isError, true, uri);
 });
+
+test("who waits for an expansion, or for a URI with parameters, is told of what answers for it", async () => {
+  add(cart, "one", { uriSchema: { type: "object" } });
+  add(template, "five");
+  for (const [uri, key] of [
+    [`${cart}?page=2`, cart],
+    [`${origin}/items/5`, template],
+  ]) {
+    const waits = wait([uri]);
+    await turn();
+    say(`${origin}/other`);
+    say(key);
+    assert.deepEqual((await waits).updated, [uri]);
+  }
+});
