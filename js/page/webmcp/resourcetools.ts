@@ -149,11 +149,11 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
       try {
         if (running > maxCalls) refuse(`more than ${maxCalls} calls at a time`);
         if (signal) listen(signal, "abort", stop);
-        if (signal?.aborted) stop();
         const result = await new SafePromise<Result>((resolve, reject) => {
           listen(abort.signal, "abort", () =>
             reject(new Refusal(`${name} was aborted, or took longer than ${readTimeout / 1000} s`)),
           );
+          if (signal?.aborted) return stop(); // only now, since nobody would hear it before
           // Promise.race would call methods that a page may have patched.
           void (async () => {
             try {
@@ -215,6 +215,7 @@ async function askCore(open: Open, uri: string, signal: AbortSignal): Promise<It
   });
   const stop = () => port.close("the tool's call has ended");
   listen(signal, "abort", stop);
+  if (signal.aborted) stop(); // while the core was starting
   port.receive(
     stringify({
       jsonrpc: "2.0",

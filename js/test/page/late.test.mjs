@@ -141,3 +141,35 @@ test("who waits for an expansion, or for a URI with parameters, is told of what 
     assert.deepEqual((await waits).updated, [uri]);
   }
 });
+
+test("calls that are aborted before they begin are answered, and read nothing", async () => {
+  let reads = 0;
+  add(cart, () => {
+    reads++;
+    return new Promise(() => {});
+  });
+  const aborted = (name) => answer(name, { uri: cart }, AbortSignal.abort());
+  const calls = Array.from({ length: 64 }, (_, i) => aborted(i % 2 ? "resources_wait" : "resources_read"));
+  let ended = 0;
+  for (const call of calls) call.then(() => ended++);
+  await turn();
+  assert.equal(ended, 64);
+  assert.equal(reads, 0);
+  assert.equal((await answer("resources_list", {})).isError, undefined);
+});
+
+test("a call that ends while its core starts leaves no session", async () => {
+  let start;
+  const opening = new Promise((done) => (start = done));
+  const closed = [];
+  const port = { receive() {}, close: (reason) => closed.push(reason) };
+  const tools = resourceTools({ ...early, own }, revisionsOf(shared), {}, () => opening);
+  add(template, "five");
+  const abort = new AbortController();
+  const call = tools.answer("resources_read", { uri: `${origin}/items/5` }, abort.signal);
+  abort.abort();
+  assert.match((await call).content[0].text, /was aborted/);
+  start(port);
+  await turn();
+  assert.deepEqual(closed, ["the tool's call has ended"]);
+});
