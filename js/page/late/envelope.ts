@@ -86,7 +86,10 @@ export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promi
     if (!isObject(payload)) return;
     const { id, method, params } = payload as { id?: unknown; method?: unknown; params?: { requestId?: unknown } };
     let number = sessions.has(newest) && method !== "initialize" ? newest : add();
-    if (method === "notifications/cancelled") number = pending.get(params?.requestId) ?? number;
+    if (method === "notifications/cancelled") {
+      number = pending.get(params?.requestId) ?? number;
+      pending.delete(params?.requestId); // it gets no answer, and a client's ids begin anew with it
+    }
     if (method !== undefined && id !== undefined) {
       if (pending.has(id) && method !== "initialize") {
         pending.delete(id);

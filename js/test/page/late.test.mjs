@@ -173,3 +173,21 @@ test("a call that ends while its core starts leaves no session", async () => {
   await turn();
   assert.deepEqual(closed, ["the tool's call has ended"]);
 });
+
+test("an id whose request was cancelled is free for the window's next client", async () => {
+  const say = async (message) => {
+    await envelope({ jsonrpc: "2.0", ...message });
+    await turn();
+  };
+  const begin = () => say({ id: 0, method: "initialize" });
+  await begin();
+  await say({ id: 1, method: "resources/read", params: { uri: `${origin}/slow` } });
+  await say({ method: "notifications/cancelled", params: { requestId: 1 } });
+  await begin();
+  posted.length = 0;
+  await say({ id: 1, method: "tools/list" });
+  assert.deepEqual(
+    posted.map(({ id, error }) => [id, error]),
+    [[1, undefined]],
+  );
+});
