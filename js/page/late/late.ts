@@ -76,6 +76,7 @@ export function arrive(early: Early): Late {
     } catch (cause) {
       attachment.detach();
       stats.core = "none";
+      await 0; // a start that fails at once must not be kept as the one that runs
       throw over ? new Error(over) : early.failed(cause);
     } finally {
       starting = undefined;

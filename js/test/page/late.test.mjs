@@ -191,3 +191,18 @@ test("an id whose request was cancelled is free for the window's next client", a
     [[1, undefined]],
   );
 });
+
+test("a core that fails to start at once is started again for the next agent", async () => {
+  let starts = 0;
+  const { need } = arrive({
+    ...early,
+    start(page) {
+      if (!starts++) throw new Error("blocked");
+      return early.start(page);
+    },
+  });
+  await assert.rejects(need(), { message: "blocked" });
+  assert.equal(shared.stats.core, "none");
+  await need();
+  assert.equal(shared.stats.core, "ready");
+});
