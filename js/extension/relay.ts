@@ -107,7 +107,8 @@ function relay(): void {
 
   // The browser closes the port of a page that enters the back/forward cache. This ends the link
   // and the port before.
-  window.addEventListener("pagehide", () => {
+  window.addEventListener("pagehide", ({ isTrusted }) => {
+    if (!isTrusted) return; // a script's own: no pageshow follows
     away = true;
     hangUp();
   });

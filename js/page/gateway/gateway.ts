@@ -247,7 +247,8 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
   };
   const title = titles((now) => link?.note({ title: now }));
   // An open connection would keep the page out of the back/forward cache.
-  const onpagehide = () => {
+  const onpagehide = ({ isTrusted }: Event) => {
+    if (!isTrusted) return; // a script's own: no pageshow follows
     away = true;
     disconnect();
   };

@@ -173,8 +173,8 @@ export function arrive(early: Early): Late {
     answers.thawed();
     cores.thaw();
   };
-  const onpagehide = ({ persisted }: PageTransitionEvent) => {
-    if (persisted) return;
+  const onpagehide = ({ isTrusted, persisted }: PageTransitionEvent) => {
+    if (persisted || !isTrusted) return; // a script's own event leaves no page
     const core = local?.core;
     forget("the page was left", false);
     core?.stop();

@@ -16,7 +16,8 @@ export async function servePort(
   // one (bfcache) keeps it. A window of another origin takes no listener: once it is closed, the
   // next message for it closes the port.
   const elsewhere = source === globalThis.window ? null : (source as Window | null);
-  const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
+  const onpagehide = ({ isTrusted, persisted }: PageTransitionEvent) =>
+    persisted || !isTrusted || close("its window is gone");
   const closed = (reason: string) => {
     try {
       if (elsewhere) unlisten(elsewhere, "pagehide", onpagehide);

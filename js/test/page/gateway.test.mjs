@@ -234,6 +234,11 @@ test("a model context that is no EventTarget may be replaced by another one", as
   place.late.shutDown("");
 });
 
+test("an event that a script has made does not take a page from its gateway", async () => {
+  window.dispatchEvent(new Event("pagehide"));
+  assert.notEqual(sockets[0].closed, true);
+});
+
 test("a document gives each core the same id, which no other document has and no tool shows", async () => {
   const idOf = (frame) => frame[0][3].epoch;
   const ids = new Set();

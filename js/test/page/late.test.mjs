@@ -206,3 +206,19 @@ test("a core that fails to start at once is started again for the next agent", a
   await need();
   assert.equal(shared.stats.core, "ready");
 });
+
+test("an event that a script has made ends no session: the window is still there", async () => {
+  const frame = new EventTarget();
+  const { port1: port, port2 } = new MessageChannel();
+  try {
+    const said = [];
+    port.onmessage = ({ data }) => said.push(data.id ?? data.type);
+    await serve(port2, frame);
+    for (const target of [window, frame]) target.dispatchEvent(new Event("pagehide"));
+    port.postMessage({ jsonrpc: "2.0", id: 1, method: "ping" });
+    while (!said.length) await turn();
+    assert.deepEqual(said, [1]);
+  } finally {
+    port.close();
+  }
+});
