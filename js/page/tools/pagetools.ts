@@ -168,7 +168,9 @@ export function pageTools(
     const { name, title, description, inputSchema, outputSchema } = tool;
     // In MCP the input is an object. Clients refuse a whole list for one schema of another type.
     if ((inputSchema?.type ?? "object") !== "object") throw new TypeError("its inputSchema is not of type object.");
-    const annotations = tool.annotations && { ...tool.annotations, ...shared.annotated.get(name) };
+    // The context's own hints win: the others are of the last call of registerTool, which it may
+    // have refused.
+    const annotations = tool.annotations && { ...shared.annotated.get(name), ...tool.annotations };
     const hints: Hints = {};
     for (let i = 0; i < hintNames.length; i++) if (annotations?.[hintNames[i]!]) hints[hintNames[i]!] = true;
     const state = freshOf(name);

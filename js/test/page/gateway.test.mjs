@@ -239,6 +239,24 @@ test("an event that a script has made does not take a page from its gateway", as
   assert.notEqual(sockets[0].closed, true);
 });
 
+test("a call of registerTool that the context refused does not change the hints that it has", async () => {
+  const annotations = { readOnlyHint: true, untrustedContentHint: true };
+  shared.annotated.set("pay", { readOnlyHint: false, untrustedContentHint: false, consequentialHint: true });
+  const { late } = await withPlainContext(async () => [{ name: "pay", window, annotations }]);
+  try {
+    const [, tools] = sockets
+      .at(-1)
+      .said.flat()
+      .find(([call]) => call === "setTools");
+    const [pay] = JSON.parse(tools);
+    assert.deepEqual(pay.annotations, { readOnlyHint: true });
+    assert.deepEqual(pay._meta["pagewire/hints"], { consequentialHint: true, untrustedContentHint: true });
+  } finally {
+    shared.annotated.delete("pay");
+    late.shutDown("");
+  }
+});
+
 test("a document gives each core the same id, which no other document has and no tool shows", async () => {
   const idOf = (frame) => frame[0][3].epoch;
   const ids = new Set();
