@@ -142,8 +142,9 @@ function tables() {
         expectAttributes(a, `${where}(${a.name})`);
         if (a.variadic || (a.optional && a.default?.type !== "dictionary")) unsupported(`argument ${where}(${a.name})`);
       }
+      if (m.arguments.filter((a) => !a.optional).length !== 1) unsupported(`${where} without one required argument`);
       const args = m.arguments.map((a) => type(a.idlType, `${where}(${a.name})`));
-      operations.push(`  ["${m.name}", [${args.join(", ")}], ${m.arguments.filter((a) => !a.optional).length}],\n`);
+      operations.push(`  ["${m.name}", [${args.join(", ")}]],\n`);
     }
   }
   return `${generated}import type { Dictionary, Enumeration, Operation } from "./convert.ts";

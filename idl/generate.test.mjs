@@ -80,6 +80,11 @@ const unknown = {
     "static undefined unregisterResource",
     /static ModelContext\.unregisterResource/,
   ],
+  "a second required argument": [
+    /unregisterResource\(DOMString uri/,
+    "unregisterResource(DOMString uri, DOMString why",
+    /ModelContext\.unregisterResource without one required argument/,
+  ],
   "a promise": [
     /undefined unregisterResource/,
     "Promise<undefined> unregisterResource",

@@ -39,17 +39,12 @@ export type Dictionary = readonly [
 
 export type Enumeration = readonly [name: string, value: string, ...values: string[]];
 
-/**
- * A method of the page API: its name, the types of its arguments, and the number of required ones.
- */
-export type Operation = readonly [name: string, types: readonly Type[], required: number];
+/** A method of the page API: its name, and the types of its arguments; the first is required. */
+export type Operation = readonly [name: string, types: readonly Type[]];
 
 export const fail = (what: string): never => {
   throw new TypeError(what);
 };
-
-const isEnumeration = (type: Type): type is Enumeration => typeof type[1] === "string";
-const isDictionary = (type: Type): type is Dictionary => type[1] !== undefined;
 
 /** Converts `value`, or throws a TypeError whose message starts with `where`. */
 export function convert(type: Type, value: unknown, where: string): unknown {
@@ -78,21 +73,23 @@ export function convert(type: Type, value: unknown, where: string): unknown {
     } catch {}
     fail(`${where}Failed to convert value to '${type}'.`);
   }
-  if (isEnumeration(type)) {
+  if (typeof type[1] === "string") {
+    const values = type as Enumeration;
     const text = convert("DOMString", value, where);
-    for (let i = 1; i < type.length; i++) if (type[i] === text) return text;
-    fail(`${where}The provided value '${text}' is not a valid enum value of type ${type[0]}.`);
+    for (let i = 1; i < values.length; i++) if (values[i] === text) return text;
+    fail(`${where}The provided value '${text}' is not a valid enum value of type ${values[0]}.`);
   }
-  if (isDictionary(type)) {
-    if (!isObject(value) && !(value == null && type[1]))
-      fail(`${where}The provided value is not of type '${type[0]}'.`);
+  if (type[1] !== undefined) {
+    const dictionary = type as Dictionary;
+    if (!isObject(value) && !(value == null && dictionary[1]))
+      fail(`${where}The provided value is not of type '${dictionary[0]}'.`);
     // No prototype, so that JSON.stringify finds no toJSON that a library put on Object.prototype.
     const out: Record<string, unknown> = { __proto__: null };
-    for (let i = 0; i < type[2].length; i++) {
-      const member = type[2][i]!;
+    for (let i = 0; i < dictionary[2].length; i++) {
+      const member = dictionary[2][i]!;
       const name = member[0];
       const given = value == null ? undefined : (value as Record<string, unknown>)[name];
-      const inside = `${where}Failed to read the '${name}' property from '${type[0]}': `;
+      const inside = `${where}Failed to read the '${name}' property from '${dictionary[0]}': `;
       if (given !== undefined) out[name] = convert(member[1], given, inside);
       else if (member[2]) fail(inside + "Required member is undefined.");
       else if (member[3] !== undefined) out[name] = member[3];

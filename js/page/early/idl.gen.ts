@@ -57,9 +57,9 @@ const ModelContextRegisterResourceOptions: Dictionary = [
 
 /** The methods of ModelContext. */
 export const operations: readonly Operation[] = [
-  ["registerResource", [ModelContextResource, ModelContextRegisterResourceOptions], 1],
-  ["unregisterResource", ["DOMString"], 1],
-  ["notifyResourceUpdated", ["DOMString"], 1],
+  ["registerResource", [ModelContextResource, ModelContextRegisterResourceOptions]],
+  ["unregisterResource", ["DOMString"]],
+  ["notifyResourceUpdated", ["DOMString"]],
 ];
 
 /** The attributes whose value is the ModelContext. */

@@ -129,9 +129,9 @@ export function install(
   const builtIn = !!context;
   const contexts = makeContexts();
   if (!context) {
-    defineProperty(ModelContext.prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
     context = contexts.of(document);
     add(globalThis, "ModelContext", { writable: true, value: ModelContext });
+    add(ModelContext.prototype, Symbol.toStringTag as never, { value: "ModelContext" });
     // A polyfill of registerTool that loads later finds a model context and does nothing. So this
     // context needs the polyfill's methods. modelcontext.ts, which comes with pagewire.core.js,
     // runs them.
@@ -232,7 +232,7 @@ function attribute(name: string, get: (self: unknown) => unknown): () => unknown
 }
 
 function method(
-  [name, types, required]: (typeof operations)[number],
+  [name, types]: (typeof operations)[number],
   brand: (self: unknown) => unknown,
   context: object,
   methods: Methods,
@@ -243,13 +243,12 @@ function method(
   const { [name]: result } = {
     [name](this: unknown, ...args: unknown[]) {
       if (this !== context) brand(this); // first the comparison: a native brand check costs 0.1 us
-      if (args.length < required)
-        fail(`${where}${required} argument${required > 1 ? "s" : ""} required, but only ${args.length} present.`);
+      if (!args.length) fail(where + "1 argument required, but only 0 present.");
       for (let i = 0; i < types.length; i++) args[i] = convert(types[i]!, args[i], where);
       if (this !== context) throw exception("InvalidStateError", where + "The document is not active.");
       run(args, where);
     },
   };
-  defineProperty(result!, "length", { value: required });
+  defineProperty(result!, "length", { value: 1 });
   return result!;
 }

@@ -30,7 +30,6 @@ export const SafeAbortController = safe(AbortController);
 export const SafePromise = Promise;
 
 export const slice = uncurry(String.prototype.slice);
-export const indexOf = uncurry(String.prototype.indexOf);
 /**
  * Chromium has it since 111. Where it is missing, JSON escapes lone surrogates and the core
  * replaces them.

@@ -142,20 +142,18 @@ const touch = (key: string) => {
 // one: always two. This is no second coalescing, which belongs in the engine alone: it has no
 // interval.
 export function notify(uri: string, where: string): void {
-  const known = entries.has(uri);
-  const key = known ? uri : canonical(uri, where);
+  const key = keyOf(uri, where);
   stats.notified++;
   // An unknown URI is passed on: it may be an expansion of a template, or carry the parameters of a
   // uriSchema. The core matches those. Without a core there are no watchers.
-  if (!known && !entries.has(key)) stats.unknown++;
+  if (!entries.has(key)) stats.unknown++;
   // The core merges updates over time. But each touch costs up to 9 us while the wasm is cold, and
   // a loop of 10,000 took 120 ms, longer than the core's interval. So all calls of a turn after the
   // first cause only one more touch, at the turn's end. Agents cannot notice, since reads do not
   // run before that.
-  const again = told.get(key);
+  const again = told.has(key);
+  told.set(key, again);
   if (again) return;
-  told.set(key, again === false);
-  if (again === false) return;
   touch(key);
   microtask(() => {
     if (told.get(key)) touch(key);

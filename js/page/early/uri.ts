@@ -7,7 +7,7 @@
  */
 import { ofDocument } from "./basics.ts";
 import { fail } from "./convert.ts";
-import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
+import { exception, exec, SafeURL, slice } from "./intrinsics.ts";
 
 export const maxURI = 8192;
 
@@ -30,8 +30,7 @@ export function canonical(uri: string, where: string): string {
   };
   limit(uri);
   const refuse = (what: string) => fail(`${where}'${uri}' ${what}`);
-  const brace = indexOf(uri, "{");
-  const rest = brace < 0 ? "" : slice(uri, brace);
+  const rest = exec(/\{.*/s, uri)?.[0] ?? "";
   if (rest && (!exec(expressions, rest) || exec(repeated, rest)))
     refuse("is not a valid URI template (only {name} and a last {?name,name}).");
   if (rest && !exec(rooted, uri)) throw foreign(uri, where, rest);
@@ -42,8 +41,7 @@ export function canonical(uri: string, where: string): string {
     refuse("is not a valid absolute URI. " + remedy(uri, rest));
   }
   if (url.username || url.password) refuse("contains credentials.");
-  const { href } = url;
-  if (indexOf(href, "#") >= 0) refuse("contains a fragment.");
+  if (exec(/#/, url.href)) refuse("contains a fragment.");
   return limit(spelt(url, rest));
 }
 
@@ -84,7 +82,7 @@ function remedy(uri: string, rest: string): string {
   if (globalThis.origin === "null") return "An opaque origin has no URIs.";
   let whole = "";
   try {
-    const url = parsed((indexOf(uri, host + "/") ? "" : protocol + "//") + uri, rest, ofDocument("baseURI"));
+    const url = parsed((isAt(uri, host) ? protocol + "//" : "") + uri, rest, ofDocument("baseURI"));
     url.hash = "";
     whole = spelt(url, rest);
   } catch {}
