@@ -6,9 +6,19 @@
  * Nothing calls the page's code, except that serialising a schema may run its toJSON. So that comes
  * before the registry is looked at.
  */
-import { isObject } from "./basics.ts";
 import { fail } from "./convert.ts";
-import { aborted, exception, listen, microtask, parse, SafeMap, stringify, unlisten, warn } from "./intrinsics.ts";
+import {
+  aborted,
+  exception,
+  exec,
+  listen,
+  microtask,
+  parse,
+  SafeMap,
+  stringify,
+  unlisten,
+  warn,
+} from "./intrinsics.ts";
 import { type Entry, shared } from "./shared.ts";
 import { canonical, requireOrigin } from "./uri.ts";
 
@@ -19,14 +29,11 @@ export const maxResources = 10_000;
  */
 export const maxDescription = 262_144;
 const maxInterval = 86_400_000;
-/** Cores parse no more of a descriptor: bridge/descriptor.go. */
-const maxLevels = 60;
-
-/** Whether JSON has more levels than `left`. */
-const isDeep = (json: unknown, left: number): boolean => {
-  if (isObject(json)) for (const name in json) if (!left || isDeep(json[name as never], left - 1)) return true;
-  return false;
-};
+/**
+ * A member below the 60th level, in JSON that is indented by a space a level. Cores parse no more of
+ * a descriptor: bridge/descriptor.go.
+ */
+const tooDeep = /\n {61}/;
 
 /** A converted ModelContextResource. */
 interface Resource {
@@ -64,9 +71,10 @@ export function register(
   if ((resource.minUpdateInterval ?? 0) > maxInterval) fail(`${where}The 'minUpdateInterval' is above ${maxInterval}.`);
   const copySchema = (name: "contentSchema" | "uriSchema") => {
     if (!resource[name]) return;
-    const text = stringify(resource[name]);
-    if (text?.[0] !== "{" || isDeep((resource[name] = parse(text)), maxLevels))
-      fail(`${where}The '${name}' is not a JSON object of at most ${maxLevels} levels.`);
+    const text = stringify(resource[name], null, 1);
+    if (text?.[0] !== "{" || exec(tooDeep, text))
+      fail(`${where}The '${name}' is not a JSON object of at most 60 levels.`);
+    resource[name] = parse(text);
   };
   copySchema("contentSchema");
   copySchema("uriSchema");

@@ -112,6 +112,21 @@ test("a signal unregisters its own registration and no other", () => {
   assert.deepEqual(calls.at(-1), ["unregister", uri + "2"]);
 });
 
+test("a schema is counted in levels, whatever a library puts on prototypes", () => {
+  const nested = (levels) => (levels ? { "\n": [nested(levels - 2)] } : {});
+  const libraries = [Object, Array, Function];
+  for (const { prototype } of libraries) prototype.clone = function clone() {};
+  try {
+    add({ contentSchema: nested(60) });
+    assert.throws(() => add({ uri: uri + "2", contentSchema: nested(62) }), {
+      message: "The 'contentSchema' is not a JSON object of at most 60 levels.",
+    });
+    assert.throws(() => add({ uri: uri + "2", uriSchema: { a: nested(60) } }), { name: "TypeError" });
+  } finally {
+    for (const { prototype } of libraries) delete prototype.clone;
+  }
+});
+
 test("a signal that is aborted registers nothing, but errors are still thrown", () => {
   const signal = AbortSignal.abort();
   assert.equal(add({}, signal), undefined);
