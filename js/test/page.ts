@@ -24,8 +24,11 @@ export { jsonLength, lengthForLimit, toContents } from "../page/resources/conten
 export { readsOf } from "../page/resources/reads.ts";
 export { resourceTools } from "../page/webmcp/resourcetools.ts";
 export { revisionsOf } from "../page/resources/revisions.ts";
+export { agentsOf } from "../page/early/agents.ts";
 export { convert } from "../page/early/convert.ts";
 export { attributes, operations } from "../page/early/idl.gen.ts";
+export { install } from "../page/early/install.ts";
+export { boot } from "../page/early/pagewire.ts";
 export { maxDescription, maxResources, notify, register, unregister } from "../page/early/registry.ts";
 export { shared } from "../page/early/shared.ts";
 export { canonical, maxURI, requireOrigin } from "../page/early/uri.ts";

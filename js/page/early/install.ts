@@ -61,7 +61,10 @@ export const foreignContext =
 /** A tool as the page registers it: any member may be missing, or of another type. */
 interface Given {
   name: string;
+  title?: unknown;
+  description?: unknown;
   annotations?: object;
+  outputSchema?: unknown;
   inputSchema?: { type?: unknown; properties?: object };
   execute?: Execute;
 }
@@ -89,21 +92,26 @@ export function install(
    * or the tool depends on a state.
    */
   const guarded = (tool = {} as Given): object => {
-    const { name, annotations, execute, inputSchema = { type: "object" } } = tool;
+    // Of the tool itself, since a getter of its class may have private fields.
+    const { annotations, description, execute, inputSchema, name, outputSchema, title } = tool;
     // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their
     // user. First, since @mcp-b's lists the tool within its call.
     shared.annotated.set(name, { ...annotations });
     return {
-      __proto__: tool, // members may be of the tool's class
       ...tool,
-      ...((shared.entries.size || settings.freshState?.[name]) &&
-        !projected(name) && {
-          inputSchema: {
-            __proto__: inputSchema,
-            ...inputSchema,
-            properties: { ...inputSchema.properties, pagewire_since: since },
-          },
-        }),
+      annotations,
+      description,
+      name,
+      outputSchema,
+      title,
+      inputSchema:
+        (shared.entries.size || settings.freshState?.[name]) && !projected(name)
+          ? {
+              __proto__: inputSchema,
+              ...(inputSchema ?? { type: "object" }),
+              properties: { ...inputSchema?.properties, pagewire_since: since },
+            }
+          : inputSchema,
       execute:
         execute?.call &&
         (async (...args: GuardedArguments) =>
