@@ -69,7 +69,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       }
       if (exposeErrors !== undefined) settings.exposeErrors = exposeErrors;
       // An array as text has commas.
-      if (origins) settings.origins = `${origins}`.split(/[ ,]+/).map((origin) => new SafeURL(origin).origin);
+      if (origins) settings.origins = (`${origins}`.match(/[^ ,]+/g) ?? []).map((origin) => new SafeURL(origin).origin);
       if (refuse) return gateway && warn(refuse);
       // With a gateway, "eager" starts no core in the page: the gateway has one.
       if (gateway || load === "eager") void agents.warmUp(gateway);

@@ -72,3 +72,11 @@ test("a tool may be an object of a class, with private fields", async () => {
   settings.freshState = {};
   assert.equal(await execute({ id: 5 }), "fresh 5");
 });
+
+test("origins may be none, and are apart by commas and spaces", () => {
+  globalThis.document = undefined;
+  const pagewire = boot("https://x.test/", {});
+  for (const origins of [[], " ", ["https://a.test", "https://b.test"], "https://a.test,  https://b.test "])
+    assert.doesNotThrow(() => pagewire.configure({ origins }), `${origins}`);
+  assert.throws(() => pagewire.configure({ origins: "a.test" }), TypeError);
+});
