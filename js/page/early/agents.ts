@@ -88,7 +88,9 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       const { core } = shared;
       shared.core = undefined;
       core?.stop();
-      if (loaded) (await loaded).shutDown(reason);
+      try {
+        (await loaded)?.shutDown(reason);
+      } catch {} // it has been reported
     },
 
     /**

@@ -80,3 +80,9 @@ test("origins may be none, and are apart by commas and spaces", () => {
     assert.doesNotThrow(() => pagewire.configure({ origins }), `${origins}`);
   assert.throws(() => pagewire.configure({ origins: "a.test" }), TypeError);
 });
+
+test("uninstall() while the core fails to load rejects nothing besides", async () => {
+  const agents = agentsOf({ shared, settings: { core: "data:text/javascript,throw 0" }, emit() {} });
+  const arriving = agents.arrive();
+  await Promise.all([assert.rejects(arriving, /no core from/), agents.shutDown("pagewire was uninstalled")]);
+});
