@@ -127,7 +127,14 @@ export function install(
     add(context!, "registerTool", {
       writable: true,
       async value(this: Tooling, tool: Given, options = {} as never) {
-        await apply(registerTool, this, [guarded(tool), options]);
+        const name = tool?.name;
+        const before = shared.annotated.get(name);
+        try {
+          await apply(registerTool, this, [guarded(tool), options]);
+        } catch (cause) {
+          shared.annotated.set(name, before); // of the tool that has the name, if any
+          throw cause;
+        }
       },
     });
   if (context && "registerResource" in context) {

@@ -39,10 +39,10 @@ interface Shared {
   /** The model context that Pagewire has made, until one of its methods for tools is called. */
   unused?: object | undefined;
   /**
-   * The annotations of a polyfill's tools, by the tool's name: the polyfill drops unknown ones
-   * (install.ts).
+   * The annotations of tools that install.ts guards, by the tool's name: a polyfill drops unknown
+   * ones. Undefined for a name that was refused.
    */
-  annotated: Map<string, Annotations>;
+  annotated: Map<string, Annotations | undefined>;
   /**
    * Called with each notified key, and with "" when the list changes; then `relisted` is the key
    * that was registered or withdrawn. Set by webmcp/resourcetools.ts, once loaded.

@@ -168,8 +168,8 @@ export function pageTools(
     const { name, title, description, inputSchema, outputSchema } = tool;
     // In MCP the input is an object. Clients refuse a whole list for one schema of another type.
     if ((inputSchema?.type ?? "object") !== "object") throw new TypeError("its inputSchema is not of type object.");
-    // The context's own hints win: the others are of the last call of registerTool, which it may
-    // have refused.
+    // The context's own hints win: those of registerTool's call may be of one that it is about to
+    // refuse.
     const annotations = tool.annotations && { ...shared.annotated.get(name), ...tool.annotations };
     const hints: Hints = {};
     for (let i = 0; i < hintNames.length; i++) if (annotations?.[hintNames[i]!]) hints[hintNames[i]!] = true;
@@ -258,7 +258,7 @@ export function pageTools(
       if (!offer || !served) throw new TypeError("it is no longer registered");
       const { tool, hints } = offer;
       const input = parse(args || "{}");
-      if (!anonymous && freshOf(name) && shared.annotated.has(name)) {
+      if (!anonymous && freshOf(name) && shared.annotated.get(name)) {
         passes.set((pass = apply(randomUUID, crypto, [])), true);
         input.pagewire_since = pass;
       }
@@ -290,7 +290,7 @@ export function pageTools(
     const list: object[] = [];
     tools.forEach(({ local }, name) => {
       const { description, inputSchema } = parse(local);
-      if (shared.annotated.has(name) && !projected(name))
+      if (shared.annotated.get(name) && !projected(name))
         inputSchema.properties = { ...inputSchema.properties, pagewire_since: since };
       const execute = async (input: unknown) => {
         const { signal } = new SafeAbortController();

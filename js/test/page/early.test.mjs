@@ -73,6 +73,18 @@ test("a tool may be an object of a class, with private fields", async () => {
   assert.equal(await execute({ id: 5 }), "fresh 5");
 });
 
+test("a tool that the context refuses leaves the hints of the one that has its name", async () => {
+  const context = contextOf();
+  const register = (annotations) => context.registerTool({ name: "pay", description: "d", execute() {}, annotations });
+  context.tools.set("pay", {});
+  await assert.rejects(register({ debugging: true }), { name: "InvalidStateError" });
+  assert.equal(shared.annotated.get("pay"), undefined);
+  context.tools.clear();
+  await register({ consequentialHint: true });
+  await assert.rejects(register({ consequentialHint: false }), { name: "InvalidStateError" });
+  assert.deepEqual(shared.annotated.get("pay"), { consequentialHint: true });
+});
+
 test("origins may be none, and are apart by commas and spaces", () => {
   globalThis.document = undefined;
   const pagewire = boot("https://x.test/", {});
