@@ -32,3 +32,6 @@ type Incoming struct {
 	ID, Params, Result, Failure JSON
 	Method                      string
 }
+
+// Request reports whether the message asks for an answer.
+func (m *Incoming) Request() bool { return m.Method != "" && len(m.ID) > 0 }

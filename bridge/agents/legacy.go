@@ -28,7 +28,7 @@ func (h *sessions) serve(w http.ResponseWriter, r *http.Request, body []byte, m 
 		return
 	}
 	defer s.leave()
-	if m.Method != "" && len(m.ID) > 0 { // at its bound an agent can still withdraw a request
+	if m.Request() { // at its bound an agent can still withdraw a request
 		of := ofRequests
 		if m.Method == eventsStream {
 			of = ofListens
@@ -75,8 +75,7 @@ func (h *sessions) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.I
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	p := &post{stream: stream{w: w, control: http.NewResponseController(w), events: true},
 		done: make(chan struct{})}
-	request := m.Method != "" && len(m.ID) > 0
-	if request && !s.expect(p, m) {
+	if m.Request() && !s.expect(p, m) {
 		s.refuse(w, m.ID)
 		return
 	}
@@ -86,7 +85,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 	if m.Method == "notifications/cancelled" {
 		s.cancelled(m.Params.Get("requestId"))
 	}
-	if !request {
+	if !m.Request() {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}

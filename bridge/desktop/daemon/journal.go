@@ -166,10 +166,10 @@ func (j *journal) fromDaemon(line []byte) (pass bool, out output, err error) {
 }
 
 // granted records a request that the next daemon must grant too. result is empty if the daemon has
-// refused it.
+// refused it. A subscription that has ended meanwhile is not granted again.
 func (j *journal) granted(q *request, result bridge.JSON) {
 	switch {
-	case len(result) == 0:
+	case len(result) == 0, q.ended:
 	case q.method == "initialize":
 		j.handshake = q.params
 		j.version, _ = result.Get("protocolVersion").Text()
@@ -177,9 +177,7 @@ func (j *journal) granted(q *request, result bridge.JSON) {
 		j.level = q.params
 	default:
 		uri, _ := q.params.Get("uri").Text()
-		if !q.ended {
-			j.subscribed[uri] = true
-		}
+		j.subscribed[uri] = true
 	}
 }
 

@@ -264,24 +264,23 @@ func (s *Sources) complement(n *Note, memory func() *follow.Memory) {
 // followAll follows all resources of a new subscription, and begins it when their pages report
 // changes. A page that does so later, after the timer, is met like one that comes later.
 func (f *Following) followAll() {
-	var uris []string
-	if f.sub.URI != "" {
-		uris = f.wants(uris, f.sub.URI)
-	} else {
-		var all []string
+	var all []string
+	if f.sub.URI != "" && f.includes(f.sub.URI) {
+		all = []string{f.sub.URI}
+	} else if f.sub.URI == "" {
 		for _, key := range taburi.Sorted(f.s.Catalog.Keys()) {
 			if !f.s.Catalog.Entry(key).Resource.Unlisted && f.includes(key) {
 				all = append(all, key)
 			}
 		}
-		// Each site has a share: in alphabetical order, a page with 1,001 resources had all places.
-		first := quota.Shares(all, MaxURIs, weborigin.Of)
-		for _, uri := range first {
-			uris = f.wants(uris, uri)
-		}
-		if len(first) < len(all) {
-			f.changes.Overflow()
-		}
+	}
+	// Each site has a share: in alphabetical order, a page with 1,001 resources had all places.
+	uris := quota.Shares(all, MaxURIs, weborigin.Of)
+	if len(uris) < len(all) {
+		f.changes.Overflow()
+	}
+	for _, uri := range uris {
+		f.asked[uri] = true
 	}
 	left := len(uris)
 	f.follow(uris, func() {
