@@ -14,6 +14,9 @@ type JSON = wire.Value
 // Text is JSON text that is being written.
 type Text = wire.Text
 
+// PeekBytes is how many bytes of either end of a message Engine.Oversize looks at.
+const PeekBytes = wire.PeekBytes
+
 // DecodeMessage decodes one JSON-RPC message of a trusted peer. A request or a notification has a
 // method, and an answer either result or failure. ok is false if text is neither.
 func DecodeMessage(text []byte) (m Incoming, ok bool) {

@@ -6,6 +6,12 @@ import "github.com/pagewire/pagewire/bridge/wire"
 // answered.
 func (e *Engine) message(p *port, text []byte) {
 	m, err := wire.Decode(text, e.opt.Limits.Depth)
+	if err != nil && err.Code == wire.ParseError && len(m.ID) == 0 { // it may be behind the params
+		deep, _ := wire.Decode(text, maxDepth)
+		if m.ID = deep.ID; len(m.ID) == 0 {
+			m.ID = wire.LastID(text)
+		}
+	}
 	switch {
 	case err != nil && (len(m.ID) > 0 || err.Code != wire.InvalidParams):
 		e.fail(p, m.ID, err)

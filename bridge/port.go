@@ -64,8 +64,8 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	return nil
 }
 
-// Oversize is Receive for a message that is too large. text is only its beginning, which may have
-// the id, so the host need not copy the rest.
+// Oversize is Receive for a message that is too large. Of text only the first and the last PeekBytes
+// are looked at, which mostly have the id, so the host need not copy the rest.
 func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()
@@ -78,7 +78,10 @@ func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 }
 
 func (e *Engine) refuse(p *port, text []byte) {
-	id := wire.PeekID(text[:min(len(text), 512)])
+	id := wire.PeekID(text[:min(len(text), wire.PeekBytes)])
+	if len(id) == 0 {
+		id = wire.LastID(text)
+	}
 	e.fail(p, id,
 		tooLarge("Message too large", reasonMessageSize, "maxBytes", e.opt.Limits.MessageBytes))
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +18,6 @@ const (
 	WriteTimeout = 30 * time.Second
 	// BodyTimeout bounds the time in which a client sends the body of a request.
 	BodyTimeout = 30 * time.Second
-	// beginning is the number of bytes that are kept of a message above the limit, to look for its
-	// id.
-	beginning = 512
 )
 
 // oneLine returns a message with spaces for its line ends, which frame messages in stdio and in
@@ -128,19 +127,25 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) 
 }
 
 // accepts reports whether a client's Accept header includes a media type. Without the header a
-// client accepts all types.
+// client accepts all types. The most specific range that has the type decides, and with a weight
+// (q) of 0 it refuses (RFC 9110, section 12.5.1).
 func accepts(r *http.Request, kind string) bool {
 	all := r.Header.Values("Accept")
 	if len(all) == 0 {
 		return true
 	}
 	group, _, _ := strings.Cut(kind, "/")
+	ranges := []string{"*/*", group + "/*", kind}
+	best, accepted := -1, false
 	for part := range strings.SplitSeq(strings.Join(all, ","), ",") {
-		name, _, _ := strings.Cut(part, ";")
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case kind, group + "/*", "*/*":
-			return true
+		name, parameters, _ := strings.Cut(part, ";")
+		name = strings.ToLower(strings.TrimSpace(name))
+		if at := slices.Index(ranges, name); at >= 0 && at >= best {
+			best, accepted = at, !noWeight.MatchString(parameters)
 		}
 	}
-	return false
+	return accepted
 }
+
+// noWeight matches the parameters of a media range that a client refuses.
+var noWeight = regexp.MustCompile(`(?i)(?:^|;)\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)`)

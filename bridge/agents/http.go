@@ -97,7 +97,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	body, err := ReadBody(w, r, h.g.MessageBytes())
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		h.ask(w, r,
-			question{who: who(r, bridge.Incoming{}), oversize: body[:min(beginning, len(body))]})
+			question{who: who(r, bridge.Incoming{}), oversize: body[:min(bridge.PeekBytes, len(body))]})
 		return
 	} else if err != nil {
 		refuse(w, http.StatusBadRequest, nil, codeInvalidRequest,

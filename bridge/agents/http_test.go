@@ -257,7 +257,9 @@ func TestModernStatus(t *testing.T) {
 			strings.Replace(read, `"uri"`, `"x":"`+strings.Repeat("x", s.g.MessageBytes())+`","uri"`, 1),
 			[]string{version, method, name}, 413, -32600},
 		"another type": {read, []string{"Content-Type: text/plain", version, method, name}, 415, -32600},
-		"no session":   {legacyCall("1", "resources/list", ""), nil, 400, -32600},
+		"a listen without events": {listen("1", doc), []string{version, "Mcp-Method: subscriptions/listen",
+			"Accept: application/json"}, 406, -32600},
+		"no session": {legacyCall("1", "resources/list", ""), nil, 400, -32600},
 		"an old version": {legacyCall("1", "resources/list", ""), []string{"Mcp-Protocol-Version: 1900-01-01"},
 			400, -32600},
 	} {
@@ -437,6 +439,10 @@ func TestLegacyErrors(t *testing.T) {
 		"an id for none":      {legacyCall("1", "notifications/initialized", ""), nil, 200, -32601},
 		"no JSON":             {"{", nil, 400, -32700},
 		"no events":           {legacyCall("1", "ping", ""), []string{"Accept: application/json"}, 406, -32600},
+		"events refused": {legacyCall("1", "ping", ""), []string{"Accept: */*, text/event-stream;q=0.0"}, 406,
+			-32600},
+		"id behind params that are too deep": {`{"method":"ping","params":` + strings.Repeat(`{"a":`, 70) + "1" +
+			strings.Repeat("}", 70) + `,"id":1,"jsonrpc":"2.0"}`, nil, 200, -32700},
 		"an unknown version": {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-01-01"}, 400,
 			-32600},
 		"an older version": {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-03-26"}, 200, 0},

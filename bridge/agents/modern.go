@@ -26,6 +26,11 @@ func (h *server) serveModern(w http.ResponseWriter, r *http.Request, body []byte
 	q := question{who: who(r, m), text: body, id: m.ID, meta: wellFormed(m),
 		stream: m.Method == eventsStream, final: bridge.DeclaresEvents(m.Params)}
 	q.listen = q.stream || m.Method == "subscriptions/listen"
+	if q.listen && !accepts(r, "text/event-stream") {
+		refuse(w, http.StatusNotAcceptable, m.ID, codeInvalidRequest,
+			"Accept must have text/event-stream", nil)
+		return
+	}
 	if q.meta {
 		if wrong := h.mismatch(r.Header, m); wrong != "" {
 			refuse(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, "Header mismatch: "+wrong,

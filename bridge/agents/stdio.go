@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
@@ -101,19 +102,22 @@ func hasLine(r *bufio.Reader) bool {
 	return bytes.IndexByte(ahead, '\n') >= 0
 }
 
+// ends leaves out of a message what Agent.Oversize does not look at. It changes the message.
+func ends(m []byte) []byte {
+	if len(m) <= 2*bridge.PeekBytes {
+		return m
+	}
+	return append(m[:bridge.PeekBytes], m[len(m)-bridge.PeekBytes:]...)
+}
+
 // readLine returns the next line with its line end. If the line has more than most bytes, it
-// returns the beginning, and over is true. The last line may come with io.EOF.
+// returns the beginning and the end, and over is true. The last line may come with io.EOF.
 func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		switch {
-		case over:
-		case len(line)+len(part) > most+len("\r\n"):
-			line = append(line, part...)
-			// A clone, so that the rest is freed.
-			line, over = bytes.Clone(line[:min(beginning, len(line))]), true
-		default:
-			line = append(line, part...)
+		line = append(line, part...)
+		if over = over || len(line) > most+len("\r\n"); over {
+			line = bytes.Clone(ends(line)) // so that the rest is freed
 		}
 		if err != bufio.ErrBufferFull {
 			return line, over, err

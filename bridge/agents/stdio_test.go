@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -171,6 +172,12 @@ func TestStdioLines(t *testing.T) {
 			`"` + strings.Repeat("i", 2000) + `"`, -32600},
 		{`{"jsonrpc":"2.0","id":3,"method":"resources/list","params":{"x":"` + strings.Repeat("x", p.g.MessageBytes()) +
 			`"}}` + "\n", `3`, -32600},
+		// Most SDKs write the id last.
+		{`{"method":"ping","params":{"x":"` + strings.Repeat("x", p.g.MessageBytes()) + `"},"jsonrpc":"2.0","id":"9"}` + "\n",
+			`"9"`, -32600},
+		{`{"method":"ping","params":` + strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70) +
+			`,"id":10,"jsonrpc":"2.0"}` + "\n", `10`, -32700},
+		{`{"method":"ping","params":{"x":"` + "\xff" + `"},"jsonrpc":"2.0","id":11}` + "\n", `11`, -32700},
 		{`{"jsonrpc":"2.0","id":4,"method":"ping"}` + "\n", `4`, 0},
 	} {
 		go c.send(test.line)
@@ -197,7 +204,7 @@ func TestReadLine(t *testing.T) {
 	for _, n := range []int{1, most - 1, most, most + 1, most + 2, most + 3, 10 * most} {
 		r := bufio.NewReaderSize(strings.NewReader(strings.Repeat("x", n)+"\nnext\n"), 1024)
 		line, over, err := readLine(r, most)
-		if err != nil || over != (n+1 > most+2) || over && len(line) != beginning || !over && len(line) != n+1 {
+		if err != nil || over != (n+1 > most+2) || over && len(line) != 2*bridge.PeekBytes || !over && len(line) != n+1 {
 			t.Errorf("of %d bytes: %d, %v, %v", n, len(line), over, err)
 		}
 		if cap(line) > 2*most {

@@ -236,14 +236,15 @@ func (a *Agent) WriteAll(messages [][]byte) error {
 	return nil
 }
 
-// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning
-// has been kept. The answer is an error, with the message's id if the beginning has it.
-func (a *Agent) Oversize(beginning []byte) error {
+// Oversize is Write for a message of more than Gateway.MessageBytes, of which at least the first and
+// the last bridge.PeekBytes have been kept. The answer is an error, with the message's id if they
+// have it.
+func (a *Agent) Oversize(kept []byte) error {
 	defer a.g.lock()()
 	if a.g.agents[a.id] == nil {
 		return io.ErrClosedPipe
 	}
-	return a.g.engine.Oversize(a.g.now(), a.id, beginning)
+	return a.g.engine.Oversize(a.g.now(), a.id, kept)
 }
 
 // Hold with true says that only answers and their progress can reach the agent now, as over HTTP

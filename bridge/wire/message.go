@@ -87,6 +87,9 @@ func Decode(text []byte, depth int) (m Message, failure *Error) {
 	return m, nil
 }
 
+// PeekBytes is how much of either end of a message that cannot be read is looked at for its id.
+const PeekBytes = 512
+
 // PeekID looks for the id in the beginning of a message that is too large to be read. It returns an
 // absent Value if the id is not within text.
 func PeekID(text []byte) (id Value) {
@@ -106,6 +109,46 @@ func PeekID(text []byte) (id Value) {
 		return err
 	})
 	return id
+}
+
+// LastID looks for the id in the end of a message that cannot be read: MCP's SDKs for TypeScript
+// and Python write it last. It returns an absent Value if the id is not the last member of the
+// message, or is further than PeekBytes from its end. An id in params is none: the end of params
+// follows it.
+func LastID(text []byte) (id Value) {
+	text = text[max(0, len(text)-PeekBytes):]
+	end := trim(text)
+	if end == 0 || text[end-1] != '}' {
+		return nil
+	}
+	end = trim(text[:end-1])
+	const key = `"id"`
+	for i := end - len(key); i > 0; i-- {
+		if string(text[i:i+len(key)]) != key {
+			continue
+		}
+		if before := trim(text[:i]); before == 0 || text[before-1] != ',' && text[before-1] != '{' {
+			continue
+		}
+		s := scanner{text: text[:end], pos: blank(text[:end], i+len(key))}
+		if s.peek() != ':' {
+			continue
+		}
+		s.pos++
+		s.space()
+		if v, err := s.take(); err == nil && s.pos == end &&
+			(v.Kind() == String || v.Integer()) {
+			return v
+		}
+	}
+	return nil
+}
+
+// trim is the length of text without the white space at its end.
+func trim(text []byte) (end int) {
+	for end = len(text); end > 0 && blank(text[:end], end-1) == end; end-- {
+	}
+	return end
 }
 
 // methodName returns the text of v, without allocating for the methods that MCP agents send all the

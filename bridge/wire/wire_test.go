@@ -121,7 +121,8 @@ func FuzzDecode(f *testing.F) {
 
 func checkDecode(t *testing.T, text []byte) {
 	m, failure := Decode(text, 100)
-	PeekID(text) // must not fail on anything
+	PeekID(text) // these must not fail on anything
+	LastID(text)
 	if failure != nil {
 		if failure.Code == ParseError && json.Valid(text) && utf8.Valid(text) &&
 			bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < 100 {
@@ -225,6 +226,30 @@ func TestPeekID(t *testing.T) {
 	} {
 		if got := PeekID([]byte(text)); string(got) != want {
 			t.Errorf("PeekID(%s) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+// LastID finds an id in the end of a message whose beginning is missing.
+func TestLastID(t *testing.T) {
+	for text, want := range map[string]string{
+		`x"},"jsonrpc":"2.0","id":7}`:      `7`,
+		`,"id" : "a\"id\":1"  } ` + "\r\n": `"a\"id\":1"`,
+		`{"id":-3}`:                        `-3`,
+		`,"id":7}}`:                        ``,
+		`,"\"id":7}`:                       ``,
+		`,"id":7.5}`:                       ``,
+		`,"id":7,"a":1}`:                   ``,
+		`"id":7}`:                          ``,
+		`,"id":7`:                          ``,
+		`,"id":[7]}`:                       ``,
+		`,"id":null}`:                      ``,
+		`,"id":7` + strings.Repeat(" ", 600) + `}`: ``,
+		``:  ``,
+		`}`: ``,
+	} {
+		if got := LastID([]byte(text)); string(got) != want {
+			t.Errorf("LastID(%s) = %s, want %s", text, got, want)
 		}
 	}
 }

@@ -126,8 +126,8 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
       enter((e) => {
         const length = message.length <= messageBytes ? write(message, messageBytes) : -1;
         if (length >= 0) return e.receive(now(), port, length, 1);
-        // Too large: its beginning is enough for the engine to answer under its id.
-        return e.receive(now(), port, write(message.slice(0, 512)), 0);
+        // Too large: its beginning or its end has the id, under which the engine answers.
+        return e.receive(now(), port, write(message.slice(0, 512) + message.slice(-512)), 0);
       }),
     writable: (port, on) => enter((e) => e.writable(now(), port, on ? 1 : 0)),
     close: (port) => enter((e) => e.shut(now(), port)),
