@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -21,6 +22,24 @@ type Resource struct {
 // 1,001 resources had all places, and the model saw nothing of the others.
 const maxListed = 200
 
+// maxListBytes bounds the resources of an answer, and maxListDescription the description of each:
+// programs show 8,000 to 50,000 characters of a result. The descriptions of one page once made
+// 12 MB.
+const maxListBytes, maxListDescription = 40_000, 300
+
+// shares leaves out of a list what takes more than the share of its site.
+func shares(list []Resource) []Resource {
+	origin := func(r Resource) string { return weborigin.Of(r.URI) }
+	few := slices.Clone(quota.Shares(list, maxListed, origin))
+	for i := range few {
+		if d := &few[i].Description; len(*d) > maxListDescription {
+			*d = strings.ToValidUTF8((*d)[:maxListDescription], "") + "…"
+		}
+	}
+	return quota.Within(few, maxListBytes, origin,
+		func(r Resource) int { return len(live.Line(r)) + len(",") })
+}
+
 // list answers a call of list_page_resources.
 func (t *Tools) list(c Call, args []byte) answer {
 	contains, tab := "", int64(0)
@@ -33,7 +52,7 @@ func (t *Tools) list(c Call, args []byte) answer {
 		Note      string     `json:"note,omitempty"`
 	}{Resources: []Resource{}}
 	fitting := t.fitting(c, strings.ToLower(contains), tab)
-	shown := quota.Shares(fitting, maxListed, func(r Resource) string { return weborigin.Of(r.URI) })
+	shown := shares(fitting)
 	if len(shown) < len(fitting) {
 		out.Note = "There are more: narrow the list with contains or tab."
 	}

@@ -564,3 +564,25 @@ func testSinceWithoutAMemoryIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A page with long descriptions leaves room for the resources of another site, and programs show the whole list.
+func TestListOfLongDescriptions(t *testing.T) { synctest.Test(t, testListOfLongDescriptions) }
+
+func testListOfLongDescriptions(t *testing.T) {
+	var listed []calls.Resource
+	for i := range 150 {
+		listed = append(listed, calls.Resource{URI: fmt.Sprintf("https://aaa.example/%04d", i),
+			Title: strings.Repeat("t", 1024), Description: strings.Repeat("é", 40_000)})
+	}
+	listed = append(listed, calls.Resource{URI: cart})
+	d := open(t, calls.Options{
+		Listed:  slices.Values(listed),
+		Notices: func(calls.Call) []string { return nil },
+		Unseen:  func() bool { return false },
+	})
+	got := d.run(calls.List, `{}`)
+	if len(got) != 1 || len(got[0]) > 41_000 || strings.Count(got[0], "aaa.example") < 25 || !strings.HasSuffix(got[0],
+		strings.Repeat("é", 150)+`…"},{"uri":"`+cart+`"}],"note":"There are more: narrow the list with contains or tab."}`) {
+		t.Errorf("it lists %.2000q", got)
+	}
+}

@@ -11,17 +11,31 @@ import (
 // share, and divides it between its origins. Unused places go to the others. An origin's places go
 // to those of its entries that come first.
 func Shares[T any](list []T, most int, origin func(T) string) []T {
-	if len(list) <= most {
+	return Within(list, most, origin, func(T) int { return 1 })
+}
+
+// Within is Shares for entries of different costs, whose sum is at most most. An entry for which
+// there is no room leaves its place to those that cost less.
+func Within[T any](list []T, most int, origin func(T) string, cost func(T) int) []T {
+	costs, order, sum := make([]int, len(list)), make([]int, len(list)), 0
+	for i, v := range list {
+		costs[i], order[i] = cost(v), i
+		sum += costs[i]
+	}
+	if sum <= most {
 		return list
 	}
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	chosen := BySite(order, func(i int) string { return origin(list[i]) },
-		func(int) int { return 1 })[:most]
+	sum = 0
+	chosen := slices.DeleteFunc(BySite(order, func(i int) string { return origin(list[i]) },
+		func(i int) int { return costs[i] }), func(i int) bool {
+		if sum+costs[i] > most {
+			return true
+		}
+		sum += costs[i]
+		return false
+	})
 	slices.Sort(chosen)
-	kept := make([]T, most)
+	kept := make([]T, len(chosen))
 	for n, i := range chosen {
 		kept[n] = list[i]
 	}
