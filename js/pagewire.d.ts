@@ -70,7 +70,7 @@ interface ModelContextResourceAnnotations {
 type ModelContextAudience = "user" | "assistant";
 
 interface ModelContextIcon {
-  /** `https:` or `data:`. */
+  /** `https:` or `data:`. Agents outside the page get those of its origin, and `data:image/`. */
   src: string;
   mimeType?: string | undefined;
   /** Such as "48x48", or "any". */

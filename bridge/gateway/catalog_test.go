@@ -321,3 +321,35 @@ func TestSkillsOfPages(t *testing.T) {
 		}
 	}
 }
+
+// Of a resource's icons, agents get those that bring their program to no place but the page's own.
+func TestIconsOfResources(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), nil)
+	var icons []any
+	for _, src := range []string{"https://tracker.test/seen", "http://127.0.0.1:631/", "javascript:alert(1)", "file:///etc/passwd",
+		app + ".evil.test/", app + "@evil.test/", "data:text/html,x", app + "/icon.png", "data:image/png;base64,AAAA"} {
+		icons = append(icons, map[string]any{"src": src, "sizes": []string{"48x48"}})
+	}
+	p.page.Describe(app+"/doc", map[string]any{"icons": icons})
+	p.page.Offer(app+"/doc", "1")
+	p.page.Describe(app+"/{id}", map[string]any{"icons": icons[:1]})
+	p.page.Offer(app+"/{id}", "1")
+	a := openAgent(t, g)
+	a.Shows(app + "/doc")
+	list, err := a.ListResources(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, icon := range list.Resources[0].Icons {
+		got = append(got, icon.Source)
+	}
+	if want := []string{app + "/icon.png", "data:image/png;base64,AAAA"}; !slices.Equal(got, want) {
+		t.Errorf("agents get the icons %q, want %q", got, want)
+	}
+	templates, err := a.ListResourceTemplates(t.Context(), nil)
+	if err != nil || len(templates.ResourceTemplates) != 1 || templates.ResourceTemplates[0].Icons != nil {
+		t.Errorf("the template is %+v, %v", templates, err)
+	}
+}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -235,10 +236,7 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte,
 		}
 		r.finish(answer)
 	}
-	h.Progress = func(p bridge.Progress) {
-		c.told = true
-		g.engine.Progress(g.now(), c.id, p)
-	}
+	h.Progress = c.tell
 	h.Started = r.starts
 	h.Starting = func(bridge.Time) bool {
 		r.reacted = time.Now()
@@ -299,6 +297,11 @@ func (c *pageCore) Register(r bridge.Resource, _ string) error {
 	if p.Life().Left() {
 		return nil
 	}
+	var foreign bool
+	if r.Icons, foreign = p.ownIcons(r.Icons); foreign {
+		c.peer.Report("the resource " + r.URI + " differs for agents: icons that are neither at the " +
+			"page's origin nor data are left out, since a client would fetch them")
+	}
 	if c.offers != nil {
 		c.offers[r.URI] = r
 	}
@@ -306,6 +309,28 @@ func (c *pageCore) Register(r bridge.Resource, _ string) error {
 		return nil
 	}
 	return p.register(r)
+}
+
+// ownIcons leaves out the icons of a resource that are not the page's own. A client fetches them,
+// and has another place in the network than the page.
+func (p *Page) ownIcons(icons []byte) (own []byte, foreign bool) {
+	var kept []json.RawMessage
+	bridge.JSON(icons).Elements(func(icon bridge.JSON) bool {
+		src, _ := icon.Get("src").Text()
+		if strings.HasPrefix(src, p.Origin+"/") || strings.HasPrefix(src, "data:image/") {
+			kept = append(kept, json.RawMessage(icon))
+		} else {
+			foreign = true
+		}
+		return true
+	})
+	if !foreign {
+		return icons, false
+	}
+	if len(kept) > 0 {
+		own, _ = json.Marshal(kept)
+	}
+	return own, true
 }
 
 // room returns an error if an origin has no room for another descriptor. It leaves as much to other

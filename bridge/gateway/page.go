@@ -260,6 +260,11 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 			continue
 		}
 		tool := t.Typed.(*gate.Tool)
+		if p.g.tools.names.TitleLooksLikeOurs(tool.Title) { // clients show it in place of the name
+			tool.Title = ""
+			p.report("the tool " + Shorten(t.Name, 200) + " has no title for agents: it looks like " +
+				"one of the gateway's own")
+		}
 		p.report(tool.Told())
 		if tool.Left() {
 			continue

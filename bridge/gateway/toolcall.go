@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -33,6 +34,7 @@ type toolCall struct {
 	since     time.Time // the agent has called
 	steps     int       // the last progress
 	told      bool      // the page reports progress itself
+	last      float64   // the last progress that the agent was told, of ours or the page's
 	continued bool      // the tab's next document is to answer
 }
 
@@ -166,6 +168,25 @@ func (c *toolCall) Progress(done, total int, message string) {
 	if total > 0 {
 		p.Total = wire.Value(wire.Itoa(total))
 	}
+	c.g.engine.Progress(c.g.now(), c.id, p)
+}
+
+// tell passes on a page's progress. MCP's must increase: the page's is counted from what the agent
+// was told before it, and what does not increase is told as a thousandth more, for its message.
+func (c *toolCall) tell(p bridge.Progress) {
+	base := float64(c.steps)
+	now, err := strconv.ParseFloat(string(p.Progress), 64)
+	if err != nil {
+		return // above all numbers that a client can read
+	}
+	if now += base; now <= c.last && (c.told || c.steps > 0) {
+		now = c.last + 0.001
+	}
+	p.Progress = strconv.AppendFloat(nil, now, 'g', -1, 64)
+	if total, err := strconv.ParseFloat(string(p.Total), 64); err == nil {
+		p.Total = strconv.AppendFloat(nil, base+total, 'g', -1, 64)
+	}
+	c.told, c.last = true, now
 	c.g.engine.Progress(c.g.now(), c.id, p)
 }
 

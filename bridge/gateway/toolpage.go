@@ -175,6 +175,7 @@ func (c *toolCall) report() (next time.Duration) {
 	}
 	if !c.told {
 		c.steps = max(c.steps+1, int(time.Since(c.since).Seconds()))
+		c.last = float64(c.steps)
 		c.Progress(c.steps, 0, message)
 	}
 	if next = g.opt.progressEvery; waits && !r.began {

@@ -137,7 +137,7 @@ func (p *Page) cedeTools(to *Page) (bytes int) {
 func (b *agentTools) init(g *Gateway) {
 	var ours []string
 	for _, t := range calls.Described {
-		ours = append(ours, t.Name)
+		ours = append(ours, t.Name, t.Annotations.Title)
 	}
 	b.names = tools.NewNames(ours...)
 	b.listing = tools.NewListing(maxTools - len(calls.Described))

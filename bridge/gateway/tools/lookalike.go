@@ -11,8 +11,21 @@ import (
 // that is changed, missing or added.
 
 // LookLikeOurs reports whether a name looks like one of ours.
-func (n *Names) LookLikeOurs(name string) bool {
-	s := skeleton(name)
+func (n *Names) LookLikeOurs(name string) bool { return n.likeOurs(skeleton(name)) }
+
+// TitleLooksLikeOurs is LookLikeOurs for a title, which programs show in place of the name. Most
+// signs of a title may be of another script, as in Chinese: then it looks like none of ours.
+func (n *Names) TitleLooksLikeOurs(title string) bool {
+	s, others := skeleton(title), 0
+	for _, r := range s {
+		if r == anySign {
+			others++
+		}
+	}
+	return 2*others < len(s) && n.likeOurs(s)
+}
+
+func (n *Names) likeOurs(s []rune) bool {
 	if strings.HasPrefix(string(s), string(skeleton(us))) {
 		return true
 	}

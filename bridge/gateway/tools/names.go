@@ -41,7 +41,7 @@ type given struct {
 // us stands for the origin of our own tools.
 const us = "pagewire"
 
-// NewNames returns a Names that never gives a page one of the names ours.
+// NewNames returns a Names that never gives a page one of the names ours, which may be titles, too.
 func NewNames(ours ...string) *Names {
 	n := &Names{ours: ours, given: map[pageTool]*given{}, owners: map[string]pageTool{}}
 	for _, name := range ours {

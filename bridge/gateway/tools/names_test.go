@@ -87,6 +87,14 @@ func TestNamesThatLookLikeOurs(t *testing.T) {
 			t.Errorf("%q may be a page's", name)
 		}
 	}
+	for title, want := range map[string]bool{
+		"Read a page resource": true, "read_page_resource (Pagewire)": true, "Rеad pagе rеsourcеs, list": true,
+		"List page resources": true, "查看购物车中的所有商品以及它们的价格和库存数量": false, "Показать все товары в корзине покупателя": false,
+	} {
+		if got := n.TitleLooksLikeOurs(title); got != want {
+			t.Errorf("the title %q looks like ours: %v, want %v", title, got, want)
+		}
+	}
 	for _, name := range []string{
 		"add", "search", "list", "read", "list_orders", "read_page", "list_resources", "resources_list",
 		"resources_read", "resources_wait", "get_page_resources", "update_page", "wait_for_update",
