@@ -2,6 +2,10 @@ package gateway
 
 import (
 	"cmp"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"slices"
@@ -175,6 +179,7 @@ func New(o Options) *Gateway {
 		Rule:  bridge.Rule{Any: true, Web: !o.AnyScheme},
 		Tools: true, UnlistedTools: true, Events: true, Skills: skills.Served(),
 		Several:      o.Found != nil,
+		SignCursor:   cursorSigner(),
 		PageSize:     maxTools, // Codex reads only the first page
 		ExposeErrors: true,     // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
@@ -193,6 +198,16 @@ func New(o Options) *Gateway {
 	defer g.lock()()
 	g.retool()
 	return g
+}
+
+// cursorSigner returns a function that signs cursors with a secret of its own.
+func cursorSigner() func(cursor string) string {
+	secret := rand.Text()
+	return func(cursor string) string {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(cursor))
+		return hex.EncodeToString(mac.Sum(nil)[:8])
+	}
 }
 
 // One program shows its model the first 247 characters of this, three show all of it, and three

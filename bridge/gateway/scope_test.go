@@ -325,3 +325,19 @@ func TestAllowedOrigins(t *testing.T) {
 		t.Errorf("allowed when one has gone: %q", got)
 	}
 }
+
+// Cursors are of our own making: from one that it made itself, an agent would count what it may not see.
+func TestCursorsTellNothing(t *testing.T) {
+	g := newGateway(t, Options{})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "1"})
+	a, _ := openAgentWith(t, g, AgentOptions{Only: []string{app}})
+	openPage(t, g, PageInfo{Tab: "b", Origin: bank, URL: bank + "/", Title: "Bank", Transport: "test"},
+		map[string]string{bank + "/1": "1", bank + "/2": "1"})
+	for n := range 5 {
+		for _, cursor := range []string{fmt.Sprintf("r1.%d", n), fmt.Sprintf("r%d.1.", n), fmt.Sprintf("r1.%d.0123456789abcdef", n)} {
+			if _, err := a.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: cursor}); err == nil {
+				t.Errorf("the cursor %s is accepted", cursor)
+			}
+		}
+	}
+}
