@@ -17,15 +17,26 @@ const apps = new WeakSet<object>();
 
 const has = (of: Any, ...methods: string[]): boolean => methods.every((name) => typeof of?.[name] === "function");
 
+/** What this walk has found for the first time: it is shared when those that are gone have left their names. */
+const fresh = new Set<Any>();
+
 /** Looks at what may be a store. */
 function look(store: Any): void {
   const known = seen.get(store);
   if (known) known.walk = walk;
-  else if (has(store, "getQueryCache")) seen.set(store, { end: adoptClient(store), walk });
-  else if (has(store, "getState", "subscribe") && !isShared(store)) {
-    const name = has(store, "dispatch") ? "redux" : "zustand";
-    seen.set(store, { end: share(name, store, `State of a store of ${name}.`), walk });
-  }
+  else if (has(store, "getQueryCache") || has(store, "getState", "subscribe")) fresh.add(store);
+}
+
+function shareFresh(): void {
+  for (const store of fresh)
+    attempt(() => {
+      if (has(store, "getQueryCache")) seen.set(store, { end: adoptClient(store, null), walk });
+      else if (!isShared(store)) {
+        const name = has(store, "dispatch") ? "redux" : "zustand";
+        seen.set(store, { end: share(name, store, `State of a store of ${name}.`, null), walk });
+      }
+    });
+  fresh.clear();
 }
 
 /** The atoms of Jotai that components use, by their stores, each with the walk that saw it last. */
@@ -98,6 +109,7 @@ function walkAll(): void {
   }
   look((globalThis as Any).__TANSTACK_QUERY_CLIENT__);
   sweep(seen);
+  shareFresh();
   for (const { used } of atoms.values()) sweep(used);
 }
 

@@ -9,7 +9,7 @@ import { inert } from "./inert.ts";
 import { followNext } from "./next.ts";
 import { buildErrors, shareErrors, shareRequests, shareRoute } from "./page.ts";
 import { startPicker } from "./pick.ts";
-import { expire, giveWay, share as shareStore } from "./share.ts";
+import { expire, giveWay, settle, share as shareStore } from "./share.ts";
 import { pinia as wrapPinia, queries as wrapQueries, stores as wrapStores } from "./stores.ts";
 
 declare const process: { env: { NODE_ENV?: string; PAGEWIRE_GATEWAY?: string } };
@@ -48,6 +48,7 @@ function start() {
       renewed();
       if (!exact) buildErrors([]);
     });
+    import.meta.hot.on("vite:afterUpdate", settle);
     import.meta.hot.on("vite:error", ({ err }: { err: object }) => exact || buildErrors([err]));
     import.meta.hot.on("pagewire:errors", (now: object[]) => {
       exact = true;

@@ -17,6 +17,8 @@ const most = 20;
 
 interface Share {
   readonly store: Any;
+  /** The module that makes the store, if known; null: whoever shares it ends the share in time. */
+  readonly from: string | null | undefined;
   end(): void;
   /** Whether the next share by the name takes the place, since the store's module has changed. */
   stale?: boolean;
@@ -44,21 +46,35 @@ export function isShared(store: Any): boolean {
   return of.some((mark) => owned.has(mark)) || [...shares.values()].some((share) => isOne(share.store));
 }
 
-/** Shares a store at `/state/NAME`, or `/state/NAME-2` if the name is taken. Returns what ends it. */
-export function share(name: string, store: AnyStore, description = `The store ${name}.`): () => void {
+/**
+ * Shares a store at `/state/NAME`, or `/state/NAME-2` if the name is taken. Returns what ends it.
+ * It takes the place of one that the same module has made before an update.
+ */
+export function share(
+  name: string,
+  store: AnyStore,
+  description = `The store ${name}.`,
+  from?: string | null,
+): () => void {
   for (let count = 1; count <= most; count++) {
     const own = count > 1 ? `${name}-${count}` : name;
     const path = `/state/${encodeURIComponent(own)}`;
     const before = shares.get(location.origin + path);
-    if (before && !before.stale) continue;
+    if (before && !(before.stale && before.from === from)) continue;
     before?.end();
-    return shareAt(path, own, store, description);
+    return shareAt(path, own, store, description, from);
   }
   return () => {};
 }
 
 /** Never throws: the app must work, whatever its stores do. */
-export function shareAt(path: string, name: string, store: AnyStore, description: string): () => void {
+export function shareAt(
+  path: string,
+  name: string,
+  store: AnyStore,
+  description: string,
+  from?: string | null,
+): () => void {
   const uri = location.origin + path;
   if (taken.has(uri)) return () => {};
   // The copy is made when an agent reads. A state that is the same object has the same value.
@@ -74,6 +90,7 @@ export function shareAt(path: string, name: string, store: AnyStore, description
     const stop = shareStore(store, resource);
     const share: Share = {
       store,
+      from,
       end() {
         if (shares.get(uri) === share) shares.delete(uri);
         stop();
@@ -89,7 +106,12 @@ export function shareAt(path: string, name: string, store: AnyStore, description
 
 /** Marks the shares whose stores' modules may be evaluated again now. */
 export function expire(): void {
-  for (const share of shares.values()) share.stale = true;
+  for (const share of shares.values()) share.stale = share.from !== null;
+}
+
+/** Ends that: all modules are evaluated, and what has no successor lives on. */
+export function settle(): void {
+  for (const share of shares.values()) share.stale = false;
 }
 
 /** A list of what happens. */

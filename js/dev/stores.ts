@@ -7,11 +7,11 @@ import { type Any, share } from "./share.ts";
  * Wraps `maker`, to share each store that it makes. Zustand's may return a function that makes the
  * store.
  */
-export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string): F {
+export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string, from?: string): F {
   return ((...args) => {
     const made = maker(...args);
-    if (typeof made?.subscribe === "function") share(name, made, `State of a store that ${name} makes.`);
-    else if (typeof made === "function") return stores(made, name);
+    if (typeof made?.subscribe === "function") share(name, made, `State of a store that ${name} makes.`, from);
+    else if (typeof made === "function") return stores(made, name, from);
     return made;
   }) as F;
 }
@@ -37,7 +37,7 @@ export const pinia =
     adoptPinia(maker());
 
 /** Shares the cache of TanStack Query. Its events of observers do not count. */
-export function adoptClient(client: Any): () => void {
+export function adoptClient(client: Any, from?: string | null): () => void {
   if (isKnown(client)) return () => {};
   const cache = client.getQueryCache();
   const get = () =>
@@ -47,12 +47,12 @@ export function adoptClient(client: Any): () => void {
     });
   const subscribe = (changed: () => void) =>
     cache.subscribe(({ type }: { type: string }) => /^(added|removed|updated)$/.test(type) && changed());
-  return share("queries", { get, subscribe } as AnyStore, "The queries in TanStack Query's cache.");
+  return share("queries", { get, subscribe } as AnyStore, "The queries in TanStack Query's cache.", from);
 }
-export const queries = (Client: new (...args: Any[]) => Any): typeof Client =>
+export const queries = (Client: new (...args: Any[]) => Any, _name?: string, from?: string): typeof Client =>
   class QueryClient extends Client {
     constructor(...args: Any[]) {
       super(...args);
-      adoptClient(this);
+      adoptClient(this, from);
     }
   };

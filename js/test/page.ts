@@ -10,7 +10,7 @@ export { arrive } from "../page/late/late.ts";
 export { connect } from "../page/late/transport.ts";
 export { findStores } from "../dev/found.ts";
 export { shareRequests } from "../dev/page.ts";
-export { giveWay, share } from "../dev/share.ts";
+export { expire, giveWay, share } from "../dev/share.ts";
 export { plain, redacted } from "../dev/plain.ts";
 export { channel } from "../link/channel.ts";
 export { later } from "../link/lateness.ts";

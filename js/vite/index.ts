@@ -48,6 +48,11 @@ const throttled = 100;
 
 const fileOf = (id: string): string => id.replace(/[?#].*/, "");
 const nameOf = (importer: string): string => fileOf(importer).replace(/^.*\/|\.\w+$/g, "");
+interface Resolver {
+  resolve(id: string, importer: string, options: object): Promise<unknown>;
+}
+/** A module of ours has its importer in its id, as text that no other plugin rewrites. */
+const importerOf = (id: string): string => Buffer.from(/&from=([\w-]*)/.exec(id)?.[1] ?? "", "base64url").toString();
 
 const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}) => {
   let base = "/";
@@ -66,17 +71,25 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
     },
     // A plugin may send no update: Svelte's does not when a module is again as it was before its error.
     handleHotUpdate: () => check(false),
-    resolveId(id: string, importer: string | undefined, options?: { ssr?: boolean; scan?: boolean }) {
+    resolveId(
+      this: Resolver | undefined,
+      id: string,
+      importer: string | undefined,
+      options?: { ssr?: boolean; scan?: boolean },
+    ) {
       if (id === client) return mark + client;
       // A scan for dependencies has to find the library itself.
       if (!Object.hasOwn(libraries, id) || !importer || options?.ssr || options?.scan) return;
+      // In a workspace only the importer's own package may have the library.
+      if (importer.startsWith(`${mark}${client}/`)) return this!.resolve(id, importerOf(importer), { skipSelf: true });
       if (importer.startsWith(mark) || importer.includes("/node_modules/")) return;
-      return `${mark}${client}/${id}?${nameOf(importer)}`;
+      return `${mark}${client}/${id}?${nameOf(importer)}&from=${Buffer.from(fileOf(importer)).toString("base64url")}`;
     },
     load(id: string) {
       if (id === mark + client) return `import "pagewire/dev";`;
       if (!id.startsWith(`${mark}${client}/`)) return;
-      const [library, importer] = id.slice(client.length + 2).split("?");
+      const [library] = id.slice(client.length + 2).split("?");
+      const importer = importerOf(id);
       const makers = Object.entries(libraries[library!]!);
       const from = JSON.stringify(library);
       return [
@@ -86,7 +99,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
         `export * from ${from};`,
         ...makers.map(
           ([maker, by]) =>
-            `const _${maker} = library.${maker} && pagewire.${by}(library.${maker}, ${JSON.stringify(importer)});\n` +
+            `const _${maker} = library.${maker} && pagewire.${by}(library.${maker}, ${JSON.stringify(nameOf(importer))}, ${JSON.stringify(importer)});\n` +
             `export { _${maker} as ${maker} };`,
         ),
       ].join("\n");

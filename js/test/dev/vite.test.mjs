@@ -109,3 +109,13 @@ test("a module in place of a library exports what it has: makers that share, and
   }
   delete globalThis.made;
 });
+
+test("in a workspace a store library is that of the package that imports it", async () => {
+  const { resolveId, load } = pagewire();
+  const here = "/repo/packages/ui/src/cart-store.ts";
+  const id = resolveId("zustand", `${here}?t=1`, {});
+  assert.match(load(id), /"cart-store", "\/repo\/packages\/ui\/src\/cart-store.ts"/);
+  const asked = [];
+  resolveId.call({ resolve: (...args) => asked.push(args) }, "zustand", `${id}&t=2`, {});
+  assert.deepEqual(asked, [["zustand", here, { skipSelf: true }]]);
+});
