@@ -8,8 +8,8 @@ declare const process: { cwd(): string };
 
 type Config = { instrumentationClientInject?: string[]; env?: object };
 
-export const withPagewire: typeof types.withPagewire = (given, { gateway } = {}) =>
-  (async (phase: string, context: object) => {
+export const withPagewire: typeof types.withPagewire = (given, { gateway } = {}) => {
+  const withDev = async (phase: string, context: object) => {
     const config = (await (typeof given === "function" ? given(phase, context as never) : given)) as Config | undefined;
     if (phase !== "phase-development-server") return config ?? {};
     return {
@@ -17,5 +17,8 @@ export const withPagewire: typeof types.withPagewire = (given, { gateway } = {})
       instrumentationClientInject: [...(config?.instrumentationClientInject ?? []), "pagewire/dev"],
       env: { ...config?.env, PAGEWIRE_ROOT: process.cwd(), ...(gateway && { PAGEWIRE_GATEWAY: gateway }) },
     };
-  }) as never;
+  };
+  // Other plugins copy the members of what they are given: without these they would lose them all.
+  return Object.assign(withDev, typeof given === "function" ? {} : given) as never;
+};
 export default withPagewire;

@@ -15,3 +15,7 @@ for (const [kind, given] of [
     const { basePath, instrumentationClientInject } = await withPagewire(given)("phase-development-server", {});
     assert.deepEqual([basePath, instrumentationClientInject], ["/app", ["pagewire/dev"]]);
   });
+
+test("a plugin around withPagewire() finds the members of the configuration", () => {
+  assert.equal(withPagewire(config).basePath, "/app"); // as in { ...withPagewire(config), pageExtensions }
+});
