@@ -95,8 +95,9 @@ export class FrontTab extends Report {
   }
 
   protected async report(events: LinkEvents): Promise<void> {
-    const [tab] = await chrome.tabs.query({ active: true, lastFocusedWindow: true });
-    const { id = 0, windowId, url = "", title } = tab ?? {};
+    const [front] = await chrome.tabs.query({ active: true, lastFocusedWindow: true });
+    // The user may let the extension run in private windows: agents learn nothing of them all the same.
+    const { id = 0, windowId, url = "", title } = front?.incognito ? {} : (front ?? {});
     const focused = windowId !== undefined && (await chrome.windows.get(windowId)).focused;
     const origin = webOrigin(url);
     const allowed = origin && (await this.user.admits(origin));

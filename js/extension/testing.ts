@@ -11,6 +11,6 @@ export { Picked, viewOn } from "./picked.ts";
 export { Picking } from "./picking.ts";
 export { Share } from "./shares.tsx";
 export { Shows } from "./shows.ts";
-export { TabCount } from "./reports.ts";
+export { FrontTab, TabCount } from "./reports.ts";
 export { Targets } from "./tabs.ts";
 export { answer, prove, whereOf } from "./prove.ts";
