@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha512"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/assets"
+	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig/files"
 )
 
 func assetsCommand() *cobra.Command {
@@ -66,36 +66,38 @@ func assetsCommand() *cobra.Command {
 	return cmd
 }
 
-// writeAssets writes all files. Without force it writes none if one of them exists.
+// writeAssets writes all files, or none: without force none if one of them exists.
 func writeAssets(cmd *cobra.Command, dir string, force bool) error {
+	change := files.Change{Title: "the program that writes it", Public: true}
 	if _, err := assets.FS(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if !force {
-		err := eachAsset(func(name string, _ []byte) error {
-			path := filepath.Join(dir, name)
-			if _, err := os.Lstat(path); err == nil {
-				return exists(path)
-			} else if !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		})
-		if err != nil {
+	err := eachAsset(func(name string, content []byte) error {
+		file, err := change.File(filepath.Join(dir, name))
+		switch {
+		case err != nil:
+			return err
+		case file.Is != nil && !force:
+			return exists(file.Name)
+		}
+		file.Is = content
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err = change.Do(cmd.Context()); err != nil {
+		return err
+	}
+	for _, file := range change.Files {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), file.Name); err != nil {
 			return err
 		}
 	}
-	return eachAsset(func(name string, content []byte) error {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), path)
-		return err
-	})
+	return nil
 }
 
 func eachAsset(do func(name string, content []byte) error) error {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -70,5 +71,23 @@ func TestAssetsWriteOverwritesOnlyByForce(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(filepath.Join(dir, last)); string(got) == "mine" {
 		t.Error("--force did not overwrite")
+	}
+}
+
+// The files of a site are written whole or not at all, also if the disk is full, and a web server may read them.
+func TestAssetsWriteAllOrNone(t *testing.T) {
+	dir := t.TempDir()
+	done(t, "assets", "write", dir)
+	first, last := filepath.Join(dir, assets.Names[0]), filepath.Join(dir, assets.Names[len(assets.Names)-1])
+	if info := testkit.Must(os.Stat(first))(t); info.Mode().Perm()&0o044 == 0 && runtime.GOOS != "windows" {
+		t.Errorf("its mode is %v", info.Mode())
+	}
+	// In place of a disk that gets full: the last file cannot be replaced.
+	testkit.OK(t, os.WriteFile(first, []byte("mine"), 0o644), os.Remove(last), os.Mkdir(last, 0o755))
+	if status, out, _ := run("assets", "write", "--force", dir); status != exitFailed || out != "" {
+		t.Errorf("status %d, %s", status, out)
+	}
+	if is := string(testkit.Must(os.ReadFile(first))(t)); is != "mine" {
+		t.Errorf("%s has been written: %.100s", first, is)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -168,6 +169,11 @@ func (c *configuration) run() (err error) {
 	if c.Binary, err = os.Executable(); err != nil {
 		return err
 	}
+	if (c.write || c.live) && !c.remove && !c.skill && !c.overHTTP {
+		if err := checkLasts(c.Binary); err != nil {
+			return err
+		}
+	}
 	if c.overHTTP {
 		c.URL = "http://" + c.http + "/mcp"
 		if c.Token, err = access.Token(c.tokenFile); err != nil {
@@ -214,6 +220,10 @@ func (c *configuration) run() (err error) {
 	for _, note := range c.Notes {
 		c.say(note)
 	}
+	if is, err := c.State(); !c.remove && !c.skill && err == nil && is.Gone != "" {
+		return cli.Hint(fmt.Errorf("%s starts %s, which is not there", file, is.Gone),
+			agentProgram{Client: c.Client}.again())
+	}
 	if len(files) == 0 {
 		c.say(unchanged)
 		return nil
@@ -228,6 +238,16 @@ func (c *configuration) run() (err error) {
 		c.say("to undo this: pagewire config " + c.Client.Name + " --remove")
 	}
 	return nil
+}
+
+// checkLasts returns an error for a program in npx's cache, which npm empties: agents and browsers
+// would not find it any more.
+func checkLasts(binary string) error {
+	if !slices.Contains(strings.Split(filepath.ToSlash(binary), "/"), "_npx") {
+		return nil
+	}
+	return cli.Hint(errors.New("this pagewire is in npx's cache, and npx keeps it only for a time"),
+		"nothing was written: npm install -g pagewire, and run that one")
 }
 
 func (c *configuration) say(sentence string) {

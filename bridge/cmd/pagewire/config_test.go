@@ -144,3 +144,55 @@ func TestFlagsThatAskForNothing(t *testing.T) {
 		t.Error("--inject without a browser is admitted")
 	}
 }
+
+// An entry outlives the program that it starts: nvm and npx have a directory for each version. Setup and the doctor
+// say so, and replace nothing without --force, since the entry may have flags of the user's.
+func TestEntryOfAProgramThatIsGone(t *testing.T) {
+	lonely(t)
+	home := atHome(t)
+	gone := filepath.Join(home, "node", "v20.1.0", "pagewire")
+	fill(t, home, map[string]string{
+		".cursor/mcp.json":   fmt.Sprintf(`{"mcpServers": {"pagewire": {"command": %q, "args": ["serve", "--only", "https://app.example"]}}}`, gone),
+		".codex/config.toml": fmt.Sprintf("[mcp_servers.pagewire]\ncommand = %q\nargs = [\"serve\"]\n", gone),
+	})
+	for _, c := range []struct{ client, file string }{{"cursor", ".cursor/mcp.json"}, {"codex", ".codex/config.toml"}} {
+		path := filepath.Join(home, filepath.FromSlash(c.file))
+		was := string(testkit.Must(os.ReadFile(path))(t))
+		want := "pagewire: " + path + " starts " + gone + ", which is not there\n" +
+			"pagewire: pagewire config " + c.client + " --write --force; flags for its serve follow --\n"
+		if status, _, errs := run("setup", c.client, "--yes", "--timeout", "1ms"); status != exitFailed || !strings.Contains(errs, want) {
+			t.Errorf("setup %s: status %d, %s", c.client, status, errs)
+		}
+		if is := string(testkit.Must(os.ReadFile(path))(t)); is != was {
+			t.Errorf("%s is %s", path, is)
+		}
+		i := slices.IndexFunc(programs(), func(p agentProgram) bool { return p.Name == c.client })
+		if f := programs()[i].finding(); f.Status != "fail" || f.Says != path+" starts "+gone+", which is not there" {
+			t.Errorf("the doctor says %+v", f)
+		}
+		done(t, "config", c.client, "--write", "--force")
+		if f := programs()[i].finding(); f.Status == "fail" {
+			t.Errorf("the doctor still says %+v", f)
+		}
+	}
+}
+
+// What npx has fetched it keeps only for a time: agents would start it in vain later.
+func TestNothingIsWrittenForNpxsCache(t *testing.T) {
+	for path, lasts := range map[string]bool{"/home/u/.npm/_npx/0123/node_modules/@pagewire/cli-linux-x64/bin/pagewire": false,
+		"/usr/lib/node_modules/pagewire/bin/pagewire": true, "/home/my_npx/pagewire": true} {
+		if err := checkLasts(path); (err == nil) != lasts {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// The rules of XDG tell programs to ignore a relative directory. A project would get the settings.
+func TestRelativeXDG(t *testing.T) {
+	home := atHome(t)
+	t.Chdir(t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", "config")
+	if out, _ := done(t, "config", "zed", "--write"); !strings.HasPrefix(out, home) {
+		t.Errorf("written: %s", out)
+	}
+}

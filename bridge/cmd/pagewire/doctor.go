@@ -311,12 +311,24 @@ func programs() (all []agentProgram) {
 	return all
 }
 
+// again is how an entry gets the path of this program.
+func (p agentProgram) again() string {
+	return "pagewire config " + p.Name + " --write --force; flags for its serve follow --"
+}
+
+func here() clientconfig.Places {
+	p, _ := clientconfig.Here() // programs has reported an error
+	return p
+}
+
 // finding says how a change of a page reaches the program's model.
 func (p agentProgram) finding() (f finding) {
 	switch todo := "pagewire setup " + p.Name; {
 	case p.err != nil:
 		f = warn(p.err.Error(), "mend that: until then "+p.Title+
 			" may not read its settings, and config refuses them")
+	case p.is.Gone != "":
+		f = fail(p.File(here())+" starts "+p.is.Gone+", which is not there", p.again())
 	case !p.is.Entry:
 		f = warn(p.Title+" is not set up", "if its agents are to see pages: "+todo)
 	case !p.IsLive():

@@ -47,7 +47,7 @@ func extensionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := forHosts(cmd, dir,
 				func(h nativehost.Place) error { return h.Uninstall(cmd.Context()) })
-			if err != nil || dir != "" {
+			if dir != "" || err != nil && !errors.Is(err, nativehost.ErrNoBrowser) {
 				return err // other browsers may go on
 			}
 			return removeSecret(cmd)
@@ -70,6 +70,9 @@ func installHosts(cmd *cobra.Command, dir string, force bool) error {
 	}
 	if err != nil {
 		return fmt.Errorf("find the path of this program: %w", err)
+	}
+	if err := checkLasts(binary); err != nil {
+		return err
 	}
 	file, err := access.TokenFile()
 	if err == nil {

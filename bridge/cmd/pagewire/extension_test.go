@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/binary"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,5 +51,20 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 	if status, _, errs := run("chrome-extension://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/"); status != exitUsage ||
 		!strings.Contains(errs, "unknown command") {
 		t.Errorf("another extension: status %d, %q", status, errs)
+	}
+}
+
+// The secret goes also if the browser's profile has gone before it.
+func TestUninstallWithoutABrowser(t *testing.T) {
+	home := atHome(t)
+	file := filepath.Join(home, "token")
+	t.Setenv(access.TokenFileEnv, file)
+	_, err := extension.MakeSecret(file)
+	testkit.OK(t, err)
+	if out, _ := done(t, "extension", "uninstall"); out != extension.SecretFile(file)+"\n" {
+		t.Errorf("it prints %q", out)
+	}
+	if _, err := os.Lstat(extension.SecretFile(file)); err == nil {
+		t.Error("the secret is still there")
 	}
 }

@@ -202,19 +202,38 @@ func takeJSON(text []byte, p part, force bool) ([]byte, error) {
 // hasJSON reports whether a text has an entry of our name, or a hook of ours in the list of the
 // part.
 func hasJSON(text []byte, p part) bool {
+	if p.hook {
+		at := heldJSON(text, p)
+		return at != nil && sweep(at, 3) > 0
+	}
+	return entryJSON(text, p) != nil
+}
+
+// heldJSON returns the object or the list that contains a part, or nil.
+func heldJSON(text []byte, p part) *hujson.Value {
 	d, err := parseJSON(text)
 	if err != nil {
-		return false
+		return nil
 	}
 	at, _, missing, err := d.holder(p)
 	if err != nil || len(missing) > 0 {
-		return false
+		return nil
 	}
-	if p.hook {
-		return sweep(at, 3) > 0
+	return at
+}
+
+// entryJSON returns the entry of our name in a text, or nil.
+func entryJSON(text []byte, p part) *hujson.Value {
+	at := heldJSON(text, p)
+	if at == nil {
+		return nil
 	}
 	i, _ := find(at, p.at[len(p.at)-1])
-	return i >= 0
+	if i < 0 {
+		return nil
+	}
+	_, values, _ := items(at)
+	return values[i]
 }
 
 // sweep takes our hooks out of lists, and groups that have nothing but hooks of ours. It returns

@@ -22,7 +22,16 @@ var (
 // ourEntry reports whether an entry of our name is ours: it starts pagewire serve, with whatever
 // flags and by whatever program, or it has the address of a gateway on this machine.
 func ourEntry(is any) bool {
-	var words []string
+	whole := wordsOf(is)
+	var words []string // one may be a whole command line, for a shell
+	for _, word := range whole {
+		words = append(words, strings.Fields(word)...)
+	}
+	return serves(words) || serves(whole)
+}
+
+// wordsOf returns the command line of an entry, program first, and its address.
+func wordsOf(is any) (words []string) {
 	members, _ := is.(map[string]any)
 	for _, name := range []string{"command", "args", "url", "serverUrl", "httpUrl"} {
 		list, ok := members[name].([]any)
@@ -30,10 +39,15 @@ func ourEntry(is any) bool {
 			list = []any{members[name]}
 		}
 		for _, word := range list {
-			text, _ := word.(string) // of a shell it may be a whole command line
-			words = append(words, strings.Fields(text)...)
+			if text, _ := word.(string); text != "" {
+				words = append(words, text)
+			}
 		}
 	}
+	return words
+}
+
+func serves(words []string) bool {
 	for i, word := range words {
 		if u, err := url.Parse(word); err == nil && u.Path == "/mcp" &&
 			weborigin.IsLoopbackHost(u.Hostname()) ||
@@ -47,6 +61,7 @@ func ourEntry(is any) bool {
 // ourProgram reports whether a path, or a package of npm, is this program.
 func ourProgram(path string) bool {
 	name, _, _ := strings.Cut(path[strings.LastIndexAny(path, `/\`)+1:], "@")
+	name, _, _ = strings.Cut(name, " (") // as browsers name a second download
 	self, err := os.Executable()
 	plain := strings.NewReplacer(".exe", "", ".cmd", "", "'", "", `"`, "").Replace
 	return plain(name) == serverName || err == nil && plain(name) == plain(filepath.Base(self))

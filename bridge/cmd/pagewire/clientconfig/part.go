@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,6 +64,23 @@ func (p part) has() bool {
 		return is != nil
 	}
 	return hasJSON(text, p)
+}
+
+// gone returns the program that an entry of ours starts, if it is not there any more.
+func (p part) gone() string {
+	var is any
+	text, _ := files.Read(p.file)
+	if p.toml() {
+		is, _, _ = findTOML(text, p.at)
+	} else if v := entryJSON(text, p); v != nil {
+		is = decoded(v)
+	}
+	if words := wordsOf(is); ourEntry(is) && filepath.IsAbs(words[0]) {
+		if _, err := os.Stat(words[0]); errors.Is(err, fs.ErrNotExist) {
+			return words[0]
+		}
+	}
+	return ""
 }
 
 // wrote reports whether config has written a whole file: it differs at most between the first mark

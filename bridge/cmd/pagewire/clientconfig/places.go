@@ -39,8 +39,8 @@ func (p Places) Config() string {
 
 // XDG returns the directory with the settings of programs that follow the XDG rules.
 func (p Places) XDG() string {
-	if dir := p.Env("XDG_CONFIG_HOME"); dir != "" {
-		return absolute(dir)
+	if dir := p.Env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) { // its rules: ignore a relative path
+		return dir
 	}
 	return filepath.Join(p.Home, ".config")
 }

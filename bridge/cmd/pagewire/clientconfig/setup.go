@@ -202,8 +202,9 @@ func (s *Setup) note(note string) {
 
 // A State is what a client's settings have of Pagewire.
 type State struct {
-	Entry       bool // an entry of our name
-	Live, Parts int  // how many of the parts of the notifier are there
+	Entry       bool   // an entry of our name
+	Live, Parts int    // how many of the parts of the notifier are there
+	Gone        string // the program that the entry starts, if it is not there any more
 }
 
 // IsHere reports whether the client has run here, or is on the PATH.
@@ -227,7 +228,7 @@ func (s *Setup) State() (is State, err error) {
 	for i, p := range s.parts(s.Client.IsLive()) {
 		switch has := p.has(); {
 		case i == 0:
-			is.Entry = has
+			is.Entry, is.Gone = has, p.gone()
 		case has:
 			is.Live++
 			fallthrough

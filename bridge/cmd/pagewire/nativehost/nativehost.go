@@ -132,11 +132,15 @@ func Used(p clientconfig.Places, dir string) ([]Place, error) {
 	})
 	if len(all) == 0 {
 		return nil, cli.Hint(
-			errors.New("none of Chrome, Chromium, Edge, Brave and Firefox has a profile here"),
+			ErrNoBrowser,
 			"start the browser once, or name its directory: --user-data-dir DIR")
 	}
 	return all, nil
 }
+
+// ErrNoBrowser is the error of Used if no browser has run here.
+var ErrNoBrowser = errors.New(
+	"none of Chrome, Chromium, Edge, Brave and Firefox has a profile here")
 
 // Install writes the manifest, which names a program. Without force it must not name another.
 func (h Place) Install(ctx context.Context, program string, force bool) error {

@@ -29,6 +29,8 @@ import (
 type Change struct {
 	Title string // of the program that reads the files
 	Files []*File
+	// Public means that others may read a new file. Otherwise only its owner may.
+	Public bool
 }
 
 // A File is one file of a Change.
@@ -54,6 +56,9 @@ func (c *Change) File(name string) (*File, error) {
 		return c.Files[i], nil
 	}
 	f := &File{Name: name, path: path, mode: 0o600} // such files hold the keys of other servers
+	if c.Public {
+		f.mode = 0o644
+	}
 	f.was, f.info, err = readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if path != name {
