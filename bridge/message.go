@@ -7,9 +7,9 @@ import "github.com/pagewire/pagewire/bridge/wire"
 func (e *Engine) message(p *port, text []byte) {
 	m, err := wire.Decode(text, e.opt.Limits.Depth)
 	if err != nil && err.Code == wire.ParseError && len(m.ID) == 0 { // it may be behind the params
-		deep, _ := wire.Decode(text, maxDepth)
-		if m.ID = deep.ID; len(m.ID) == 0 {
-			m.ID = wire.LastID(text)
+		if m.ID = wire.LastID(text); restricts && len(m.ID) == 0 {
+			deep, _ := wire.Decode(text, maxDepth)
+			m.ID = deep.ID
 		}
 	}
 	switch {

@@ -111,44 +111,25 @@ func PeekID(text []byte) (id Value) {
 	return id
 }
 
-// LastID looks for the id in the end of a message that cannot be read: MCP's SDKs for TypeScript
-// and Python write it last. It returns an absent Value if the id is not the last member of the
-// message, or is further than PeekBytes from its end. An id in params is none: the end of params
-// follows it.
+// LastID looks for the id among the last members of a message that cannot be read: MCP's SDKs for
+// TypeScript and Python write it last. It returns an absent Value if the id is further than
+// PeekBytes from the message's end, or before a member that is.
 func LastID(text []byte) (id Value) {
 	text = text[max(0, len(text)-PeekBytes):]
-	end := trim(text)
-	if end == 0 || text[end-1] != '}' {
-		return nil
-	}
-	end = trim(text[:end-1])
-	const key = `"id"`
-	for i := end - len(key); i > 0; i-- {
-		if string(text[i:i+len(key)]) != key {
+	for i, c := range text {
+		if c != ',' {
 			continue
 		}
-		if before := trim(text[:i]); before == 0 || text[before-1] != ',' && text[before-1] != '{' {
-			continue
-		}
-		s := scanner{text: text[:end], pos: blank(text[:end], i+len(key))}
-		if s.peek() != ':' {
-			continue
-		}
-		s.pos++
-		s.space()
-		if v, err := s.take(); err == nil && s.pos == end &&
-			(v.Kind() == String || v.Integer()) {
-			return v
+		// Behind a comma that is not between the message's own members, the rest is no object.
+		members := append([]byte{'{'}, text[i+1:]...)
+		if v, err := Parse(members, 64); err == nil {
+			if id = v.Get("id"); id.Kind() == String || id.Integer() {
+				return id
+			}
+			return nil
 		}
 	}
 	return nil
-}
-
-// trim is the length of text without the white space at its end.
-func trim(text []byte) (end int) {
-	for end = len(text); end > 0 && blank(text[:end], end-1) == end; end-- {
-	}
-	return end
 }
 
 // methodName returns the text of v, without allocating for the methods that MCP agents send all the

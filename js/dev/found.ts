@@ -17,7 +17,7 @@ const apps = new WeakSet<object>();
 
 const has = (of: Any, ...methods: string[]): boolean => methods.every((name) => typeof of?.[name] === "function");
 
-/** What this walk has found for the first time: it is shared when those that are gone have left their names. */
+/** What this walk has found. It is shared when those that are gone have left their names. */
 const fresh = new Set<Any>();
 
 /** Looks at what may be a store. */
@@ -26,15 +26,14 @@ function look(store: Any): void {
   if (known) known.walk = walk;
   else if (has(store, "getQueryCache") || has(store, "getState", "subscribe")) fresh.add(store);
 }
-
 function shareFresh(): void {
   for (const store of fresh)
     attempt(() => {
-      if (has(store, "getQueryCache")) seen.set(store, { end: adoptClient(store, null), walk });
-      else if (!isShared(store)) {
-        const name = has(store, "dispatch") ? "redux" : "zustand";
-        seen.set(store, { end: share(name, store, `State of a store of ${name}.`, null), walk });
-      }
+      const name = has(store, "dispatch") ? "redux" : "zustand";
+      const end = has(store, "getQueryCache")
+        ? adoptClient(store, null)
+        : !isShared(store) && share(name, store, `State of a store of ${name}.`, null);
+      if (end) seen.set(store, { end, walk });
     });
   fresh.clear();
 }
