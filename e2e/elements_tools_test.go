@@ -200,3 +200,26 @@ func TestElementsToolsComeAndGo(t *testing.T) {
 		b.quiet()
 	}
 }
+
+// A form tool submits what the agent has asked for, or refuses.
+func TestElementsToolsSubmitWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	b := openElements(t, noFlag, `<p data-resource="/p">text</p><form toolname=order tooldescription=Orders.><input name=sku></form>
+		<form id=ship toolname=ship tooldescription="Ships." toolautosubmit>
+			<select name=country id=country><option>DE<option>CH</select>
+			<span id=states><select name=state><option>BY<option>BE</select></span><button>Go</button></form>
+		<form toolname=vol tooldescription="Sets." toolautosubmit><input type=range name=level min=0 max=100 step=10><input type=color name=colour><input name=line><input name=short maxlength=3><button>Go</button></form>`)
+	b.expectations(formTools + `
+		// A page that makes its other fields anew, as frameworks do, when a country is chosen.
+		country.addEventListener("change", () => { states.innerHTML = states.innerHTML; });
+		globalThis.answer = async () => "done";
+		const said = await a.use("ship", { country: "CH", state: "BE" });
+		expect("a dependent field: what is submitted", [said.startsWith("error") || submitted.pop()?.[1].state], [said.startsWith("error") || "BE"]);
+		for (const [input, name] of [[{ level: 150 }, "level"], [{ level: 57 }, "level"], [{ colour: "burgundy" }, "colour"], [{ line: "a\nb" }, "line"], [{ short: "abcdef" }, "short"]]) {
+			submitted.length = 0;
+			const said = await a.use("vol", input);
+			const got = submitted.pop()?.[1][name];
+			expect(JSON.stringify(input), said.startsWith("error") ? "refused" : got, said.startsWith("error") ? "refused" : name === "short" ? "refused" : String(input[name]));
+		}
+	`)
+}

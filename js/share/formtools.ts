@@ -154,8 +154,12 @@ function fill(form: HTMLFormElement, input: Input): void {
     const { type } = parameters.get(name)!.fields.find((field) => !keeps(field, value)) ?? {};
     if (type) throw new Refusal(`'${name}' takes no such value of type ${type}.`);
   }
-  for (const [name, value] of Object.entries(input))
-    for (const field of parameters.get(name)!.fields) set(field, value);
+  for (const [name, value] of Object.entries(input)) {
+    // The page may have made a field anew for the value of another.
+    const now = parametersOf(form).get(name);
+    if (!now || !fits(value, now.schema!)) throw new Refusal(`The page takes no such value for '${name}' any more.`);
+    for (const field of now.fields) set(field, value);
+  }
 }
 
 /** Puts a text into a field, by the browser's own setter. */
@@ -173,9 +177,18 @@ function keeps(field: Field, value: unknown): boolean {
   const before = field.value;
   put(field, `${value}`);
   const { badInput, typeMismatch } = field.validity; // WebKitGTK keeps any text as a date
-  const kept = field.value && !badInput && !typeMismatch;
+  const kept = field.value && !badInput && !typeMismatch && isSame(field, `${value}`);
   put(field, before);
   return !!kept;
+}
+
+/** Whether a field has a text, and not one that the browser has made of it. */
+function isSame(field: HTMLInputElement | HTMLTextAreaElement, text: string): boolean {
+  const { type, value, maxLength } = field;
+  if (maxLength >= 0 && text.length > maxLength) return false; // a person cannot type it
+  if (/^(number|range)$/.test(type)) return +value === +text;
+  if (type === "color") return value !== "#000000" || /^(#0{3}|#0{6}|black)$/i.test(text);
+  return type === "textarea" || !/[\r\n]/.test(text);
 }
 
 /**
