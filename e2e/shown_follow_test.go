@@ -405,3 +405,48 @@ func TestShownPiecesAreTrue(t *testing.T) {
 		}
 	}
 }
+
+// What an attribute or a place shows or hides is told, whatever the attribute is called.
+func TestShownFollowsAnyAttribute(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, html, script, shows string }{
+		{"data-state, of Radix", `<style>[data-state=closed] p{display:none}</style><div id=d data-state=closed><p>PANEL</p></div>`, `d.dataset.state = "open"`, "PANEL"},
+		{"aria-hidden", `<style>[aria-hidden=true]{display:none}</style><div id=d aria-hidden=true><p>PANEL</p></div>`, `d.ariaHidden = "false"`, "PANEL"},
+		{"aria-expanded and what is beside it", `<style>[aria-expanded=false] + p{display:none}</style><button id=d aria-expanded=false>Menu</button><p>PANEL</p>`, `d.ariaExpanded = "true"`, "PANEL"},
+		{"a drawer by left", `<div id=d style="position:fixed;left:-250px;width:200px">PANEL</div>`, `d.style.left = "0px"`, "PANEL"},
+		{"a drawer by transform", `<div id=d style="position:fixed;top:0;left:0;width:200px;transform:translateX(-100%)">PANEL</div>`, `d.style.transform = "translateX(0)"`, "PANEL"},
+		{"a drawer that leaves", `<div id=d style="position:fixed;top:0;left:0;width:200px;transform:translateX(0)">PANEL</div>`, `d.style.transform = "translateX(-100%)"`, "hidden text"},
+		{"a form that is disabled as a whole", `<fieldset id=d><button>PANEL</button></fieldset>`, `d.disabled = true`, "[PANEL (disabled)]"},
+	} {
+		b := openShown(t, c.html, nil)
+		b.watches()
+		inWorld[any](b, "await pass(31_000); counts.told = 0")
+		run[any](b.tab, c.script)
+		wait := "1000"
+		if strings.Contains(c.name, "drawer") {
+			wait = "11_000" // the next whole look
+		}
+		got := inWorld[string](b, "await settle(); await pass("+wait+"); return lines()")
+		told := inWorld[int](b, "await pass(1000); return counts.told")
+		if told == 0 || !strings.Contains(got, c.shows) {
+			t.Errorf("%s: told %d times; then an agent reads %q", c.name, told, got)
+		}
+	}
+}
+
+// A text that grows word by word, as answers of models and logs do, is told as it grows.
+func TestShownGrowingTexts(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<p id=c></p>`, nil)
+	run[any](b.tab, `globalThis.i = 0; addEventListener("tick", () => { c.append("word" + String.fromCharCode(97 + i % 26) + " "); i++ })`)
+	got := inWorld[[]int](b, `
+		view.watch(true); await settle(); await pass(1000);
+		const all = [];
+		for (let i = 0; i < 60; i++) { dispatchEvent(new Event("tick")); await pass(500); if (i % 20 === 19) { all.push(counts.told); counts.told = 0; } }
+		await pass(1000);
+		all.push((await lines()).length);
+		return all`)
+	if got[0] < 15 || got[1] < 15 || got[2] < 15 {
+		t.Errorf("of 20 words in 10 s each: told %v times", got)
+	}
+}

@@ -104,3 +104,57 @@ func cases(t *testing.T, file string, least int) map[string]string {
 	}
 	return all
 }
+
+// What a person can scroll to within a part of the page is shown, however far it is scrolled.
+func TestShownScrolledAway(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	for name, c := range map[string]struct{ html, script string }{
+		"a card above, in an app's own scroller": {`<div id=s style="height:300px;overflow:auto"><div style="position:relative;height:3000px"><p style="position:absolute;top:10px">SEEN</p></div></div>`, `s.scrollTop = 1000`},
+		"the beginning of a long conversation":   {`<div id=s style="height:300px;overflow:auto"><p>SEEN</p><p style="margin-top:9000px">last</p></div>`, `s.scrollTop = 9999`},
+		"a conversation that begins at its end":  {`<div style="height:300px;overflow:auto;display:flex;flex-direction:column-reverse"><p>last</p><p style="margin-bottom:9000px">SEEN</p></div>`, ``},
+		"the left of a wide board":               {`<div id=s style="width:300px;overflow:auto"><div style="width:9000px"><p style="width:200px">SEEN</p></div></div>`, `s.scrollLeft = 8000`},
+		"a wide board from right to left":        {`<div dir=rtl style="width:300px;overflow:auto"><div style="width:9000px;direction:ltr"><p style="width:200px">SEEN</p></div></div>`, ``},
+	} {
+		b.shows(c.html)
+		run[any](b.tab, c.script)
+		if got := inWorld[string](b, "return lines()"); !strings.Contains(got, "SEEN") || strings.Contains(got, "hidden") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	// Nobody can scroll to these.
+	for _, html := range []string{`<div style="height:300px;overflow:auto"><p style="margin-left:-9999px;width:100px">SECRET</p></div>`,
+		`<div style="height:300px;overflow:auto;position:relative"><p style="position:absolute;left:-500px;width:400px">SECRET</p></div>`,
+		`<div style="height:300px;overflow:auto"><p style="transform:translateY(-9999px)">SECRET</p></div>`} {
+		if got := b.lines(html); strings.Contains(got, "SECRET") {
+			t.Errorf("%s: %q", html, got)
+		}
+	}
+}
+
+// Text on a ground that a pseudo-element paints, and text that is drawn by its outline or shadow, is seen.
+func TestShownPaintedGrounds(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	for name, html := range map[string]string{
+		"a hero with a ground by ::before":   `<style>.hero{position:relative;color:#fff;z-index:0}.hero::before{content:"";position:absolute;inset:0;background:#123;z-index:-1}</style><div class=hero><h1>SEEN</h1></div>`,
+		"a hero with a picture by ::after":   `<style>.hero{position:relative;color:#fff;z-index:0}.hero::after{content:"";position:absolute;inset:0;background-image:url(data:,);z-index:-1}</style><div class=hero><h1>SEEN</h1></div>`,
+		"a button with a ground by ::before": `<style>a.b{position:relative;color:#fff;z-index:0;padding:9px}.b::before{content:"";position:absolute;inset:0;transform:skewX(-9deg);background:#123;z-index:-1}</style><a class=b href=/>SEEN</a>`,
+		"an outlined heading":                `<h1 style="color:transparent;-webkit-text-stroke:2px black;font-size:60px">SEEN</h1>`,
+		"white with a shadow":                `<p style="color:white;text-shadow:0 0 3px black">SEEN</p>`,
+	} {
+		if got := b.lines(html); !strings.Contains(got, "SEEN") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for name, html := range map[string]string{
+		"a clear ground by ::before": `<style>.hero{position:relative;color:#fff}.hero::before{content:"";position:absolute;inset:0;background:#fff}</style><div class=hero><h1>SECRET</h1></div>`,
+		"no pseudo-element":          `<style>.hero{color:#fff}.hero::before{background:#123}</style><div class=hero><h1>SECRET</h1></div>`,
+		"a clear outline":            `<h1 style="color:transparent;-webkit-text-stroke:2px white">SECRET</h1>`,
+		"a white shadow":             `<p style="color:white;text-shadow:0 0 3px white">SECRET</p>`,
+	} {
+		if got := b.lines(html); strings.Contains(got, "SECRET") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -356,3 +356,36 @@ func TestPickedWhileAnAgentRuns(t *testing.T) {
 	b.navigate(s.URL + "/runs/4822")
 	a.Learns(uri, "Waiting\n")
 }
+
+// An id that a framework has counted names another element after a render.
+func TestShownPicksByCountedIDs(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	script := ""
+	for name, file := range map[string]string{"anchors": "part.ts", "picker": "pick.ts"} {
+		text, err := bundled("../js/shown/"+file, "../js/node_modules",
+			api.BuildOptions{Format: api.FormatIIFE, GlobalName: name})
+		b.must(err)
+		script += string(text)
+	}
+	inWorld[any](b, script+`globalThis.anchors = anchors; globalThis.picker = picker`)
+	for _, ids := range [][2]string{{"radix-:ra:", "radix-:rb:"}, {"headlessui-panel-:ri:", "headlessui-panel-:rj:"}, {"_r_a_", "_r_b_"}, {"«ra»", "«rb»"}} {
+		b.shows(`<main><div id="` + ids[0] + `"><p>Balance of Ada: a</p></div><div id="` + ids[1] + `"><p>Balance of Bob: b</p></div></main>`)
+		rule := inWorld[string](b, `globalThis.rule = picker.ruleOf(document, document.querySelector("main > div")); return JSON.stringify(rule.find)`)
+		// One more component is rendered before them: each id moves on by one.
+		b.shows(`<main><div id="x">New</div><div id="` + ids[1] + `"><p>Balance of Ada: a</p></div><div id="` + ids[0] + `"><p>Balance of Bob: b</p></div></main>`)
+		if got := inWorld[string](b, `return anchors.elementOf(document, rule)?.textContent ?? "gone"`); strings.Contains(got, "Bob") {
+			t.Errorf("picked Ada by %s, and found %q", rule, got)
+		}
+	}
+}
+
+// A form has the values of the fields that a person sees.
+func TestShownFormsWithUnseenFields(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	b.shows(`<form id=a><div style="position:absolute;left:-9999px"><input name=trap value=T></div><div style="opacity:0"><input name=faint value=F></div><input name=ok value=K></form>`)
+	if got, want := b.reads(`{ find: [{ css: "#a" }], as: "form" }`), `{"ok":"K"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -163,3 +163,17 @@ func TestShownPasswordsReplaced(t *testing.T) {
 		}
 	}
 }
+
+// A one-time code that a widget draws beside its field is no text for agents. As shadcn/ui (input-otp) and Clerk have it.
+func TestShownCodesBesideTheirField(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	for name, html := range map[string]string{
+		"input-otp": `<div data-input-otp-container=true style="position:relative;display:flex"><div style="display:flex"><div>4</div><div>8</div><div>1</div><div>5</div><div>1</div><div>6</div></div><div style="position:absolute;inset:0;pointer-events:none">
+			<input autocomplete=one-time-code data-input-otp=true inputmode=numeric pattern="^\d+$" maxlength=6 value=481516 style="position:absolute;inset:0;width:calc(100% + 40px);clip-path:inset(0 40px 0 0);height:100%;opacity:1;color:transparent;background:transparent;border:0;letter-spacing:-.5em"></div></div>`,
+	} {
+		if got := b.lines(html); strings.Contains(got, "4") {
+			t.Errorf("%s: an agent reads the code: %q", name, got)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func (b *shownTab) enter() {
 		const { postMessage } = MessagePort.prototype;
 		{
 		const { getComputedStyle } = globalThis;
-		globalThis.getComputedStyle = (element) => (counts.styles++, getComputedStyle(element));
+		globalThis.getComputedStyle = (...args) => (counts.styles++, getComputedStyle(...args));
 		MessagePort.prototype.postMessage = function (...args) { counts.pauses++; return postMessage.apply(this, args); };
 		const { Range } = globalThis;
 		globalThis.Range = class extends Range { constructor() { super(); counts.ranges++; } };
@@ -325,5 +325,40 @@ func TestShownReaderAnswers(t *testing.T) {
 	want := []any{`{"call":1}`, `{"call":2}`, `{"changed":"part"}`, `{"call":3,"text":"--- main\nText\n---\n"}`}
 	if !slices.Equal(got, want) {
 		t.Errorf("the reader says %v, want %v", got, want)
+	}
+}
+
+// Joiners are letters of many scripts, and soft hyphens are in any text: neither is a hidden text.
+func TestShownJoiners(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	const persian = "می\u200cخواهم کتاب\u200cهای او را ببینم و نمی\u200cدانم چگونه می\u200cتوانم این\u200cها را پیدا کنم، نمی\u200cخواهم هزینه\u200cها را بپردازم و کتاب\u200cخانه\u200cها بسته\u200cاند"
+	for _, c := range [][2]string{
+		{"<p>" + persian, persian + "\n"},
+		{"<p>\U0001F468\u200d\U0001F469\u200d\U0001F467 family", "\U0001F468\u200d\U0001F469\u200d\U0001F467 family\n"},
+		{"<p>Do&shy;nau&shy;dampf&shy;schiff&shy;fahrts&shy;gesell&shy;schafts&shy;kapi&shy;täns&shy;mütze", "Donaudampfschifffahrtsgesellschaftskapitänsmütze\n"},
+	} {
+		if got := b.lines(c[0]); got != c[1] {
+			t.Errorf("got %q, want %q", got, c[1])
+		}
+	}
+}
+
+// A label of a field that nobody sees is a text, and a row and an image have the text in them.
+func TestShownTextsInOddPlaces(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	for _, c := range [][2]string{
+		{`<label for=f>Upload a file</label><input type=file id=f style="position:absolute;left:-9999px">`, "Upload a file\n"},
+		{`<div role=row>Total: 5 items</div>`, "Total: 5 items\n"},
+		{`<div role=img>NO NAME</div>`, "NO NAME"},
+		{"<pre>---\n---\n@import \"x\";</pre>", "```\n---\n---\n@import \"x\";\n```\n"},
+		{`<dl><dt><time>url</time><dd>https://bank.example/</dl>`, "\\url: https://bank.example/\n"},
+		{`<dl><dt><a href=/x>title</a><dd>My bank</dl>`, "\\title: My bank\n"},
+		{`<iframe sandbox src="https://bank.example/" srcdoc="<p>mine"></iframe>`, "(frame)\n"},
+	} {
+		if got := b.lines(c[0]); !strings.Contains(got, c[1]) {
+			t.Errorf("%s: %q, want %q", c[0], got, c[1])
+		}
 	}
 }

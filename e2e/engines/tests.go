@@ -53,7 +53,7 @@ var rows = []row{
 	{"resources by attributes: pagewire.elements.js",
 		"TestElements TestElementsForm TestElementsTableAndText " +
 			"TestElementsComeAndGo TestElementsBesideOthers TestElementsPrivateParts TestElementsWithNames", nil},
-	{"forms as tools: pagewire.elements.js", "TestElementsTools TestElementsToolsComeAndGo", nil},
+	{"forms as tools: pagewire.elements.js", "TestElementsTools TestElementsToolsSubmitWhatIsAsked TestElementsToolsComeAndGo", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
 		"chromium": "TestExtension TestExtensionAsksItsUser", "firefox": "TestFirefoxExtension"}},
@@ -70,7 +70,7 @@ var leftOut = []exclusion{
 		"TestShownHidesAtOnce TestShownForms TestShownPasswordsReplaced TestShownLongHiddenTexts TestShownTooManyElements TestShownFailingLook TestShownComesBack " +
 		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
 		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
-		"TestShownWatches TestShownReaderAnswers TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownAnchors TestShownParts TestShownPicks TestPickedWhileAnAgentRuns TestShownHostilePages TestShownDocumentOpen " +
+		"TestShownWatches TestShownReaderAnswers TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownAnchors TestShownParts TestShownPicks TestShownPicksByCountedIDs TestShownFormsWithUnseenFields TestShownScrolledAway TestShownPaintedGrounds TestShownJoiners TestShownTextsInOddPlaces TestShownCodesBesideTheirField TestShownFollowsAnyAttribute TestShownGrowingTexts TestPickedWhileAnAgentRuns TestShownHostilePages TestShownDocumentOpen " +
 		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPiecesAreTrue TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +

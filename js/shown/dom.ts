@@ -28,6 +28,9 @@ export const previousElement = getter(Element.prototype, "previousElementSibling
 export const elementsIn = getter(Element.prototype, "children");
 export const heightOf = getter(Element.prototype, "clientHeight");
 export const widthOf = getter(Element.prototype, "clientWidth");
+const scrolledOf = { x: getter(Element.prototype, "scrollLeft"), y: getter(Element.prototype, "scrollTop") };
+const extentOf = { x: getter(Element.prototype, "scrollWidth"), y: getter(Element.prototype, "scrollHeight") };
+const slotOf = getter(Element.prototype, "assignedSlot");
 const openRoot = getter(Element.prototype, "shadowRoot");
 type Query = (selector: string) => NodeListOf<Element>;
 export const all = method(Element.prototype.querySelectorAll as Query);
@@ -45,7 +48,30 @@ const getAttribute = method(Element.prototype.getAttribute);
 
 export const attribute = (e: Element, name: string): string => getAttribute(e, name) ?? "";
 export const has = (e: Element, name: string): boolean => getAttribute(e, name) !== null;
-export const styleOf = (element: Element): CSSStyleDeclaration => getComputedStyle(element);
+export const styleOf = (element: Element, pseudo?: string): CSSStyleDeclaration => getComputedStyle(element, pseudo);
+
+/**
+ * How far a person can scroll back, to the left and up, all that an element is in. What is as far before the
+ * window is seen then. Some begin at their end: those from right to left, and columns in reverse.
+ */
+export function backOf(element: Element): { x: number; y: number } {
+  const view = viewOf(element);
+  const back = { x: view.scrollX, y: view.scrollY };
+  const up = (e: Element) => slotOf(e) ?? parentElement(e) ?? asElement((parentOf(e) as Partial<ShadowRoot>)?.host);
+  for (let e = up(element); e; e = up(e)) {
+    const { overflowX, overflowY, direction, flexDirection, display } = styleOf(e);
+    const isRoot = /^(html|body)$/.test(tagOf(e));
+    const left = direction === "rtl" ? extentOf.x(e) - widthOf(e) : 0;
+    const above = display.endsWith("flex") && flexDirection === "column-reverse" ? extentOf.y(e) - heightOf(e) : 0;
+    if (isRoot) {
+      if (tagOf(e) === "html") back.x += left;
+      continue;
+    }
+    if (/auto|scroll/.test(overflowX)) back.x += scrolledOf.x(e) + left;
+    if (/auto|scroll/.test(overflowY)) back.y += scrolledOf.y(e) + above;
+  }
+  return back;
+}
 
 /** The window of an element, which may be a frame. */
 export const viewOf = (element: Element): Window => windowOf(ownerOf(element)!) ?? window;

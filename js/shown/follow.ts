@@ -54,12 +54,16 @@ export interface Watch {
  * Attributes that may show or hide what is within, or make it another thing; and others that
  * matter.
  */
-const shaking = "class style hidden open popover role href data-resource-private".split(" ");
+const shaking = (
+  "class style hidden open popover role href disabled inert contenteditable data-resource-private data-state data-open " +
+  "data-active data-selected data-expanded data-collapsed data-hidden data-visible aria-hidden aria-expanded aria-selected aria-current"
+).split(" ");
 const attributes =
   "type aria-label aria-expanded aria-selected aria-checked aria-current aria-pressed aria-disabled aria-valuenow " +
   "aria-valuetext aria-level disabled alt title placeholder value checked selected autocomplete label";
 const changes = { subtree: true, childList: true, characterData: true, attributeOldValue: true };
-const watched = { ...changes, attributeFilter: [...shaking, ...attributes.split(" ")] };
+const watched = { ...changes, attributes: true };
+const known = new Set([...shaking, ...attributes.split(" ")]);
 const types = { subtree: true, attributeFilter: ["type"], attributeOldValue: true };
 /**
  * Each frame of an animation changes a style; these parts of it can hide a text. Of lengths only
@@ -224,14 +228,23 @@ export class Follower {
 
   #note(records: MutationRecord[]): void {
     this.#reader.clock++;
-    if (records.length > most.records) return this.#all();
-    for (const record of records) {
+    const telling = records.filter(({ attributeName }) => !attributeName || known.has(attributeName));
+    if (telling.length > most.records) return this.#all();
+    let isElse = telling.length < records.length;
+    for (const record of telling) {
       // document.open has removed the listeners.
       if (typeOf(record.target) === 9) this.#listen(record.target as Document);
-      if (!this.#mark(record)) continue;
+      if (!this.#mark(record)) {
+        isElse = true;
+        continue;
+      }
       this.#count(record);
       this.#soon();
     }
+    // Another attribute, or a style that moves something, may show or hide it: the next whole look sees that.
+    if (!isElse || !this.#watches.size) return;
+    this.#isWhole = false;
+    void this.#lookWhole();
   }
   /** Marks what a change makes stale. Returns false if it cannot change a text. */
   #mark({ type, target, attributeName, oldValue, addedNodes }: MutationRecord): boolean {
@@ -259,8 +272,12 @@ export class Follower {
     if (!element || now - this.#acted < restless.after || elementsIn(element).length > 3) return;
     if (type === "attributes" && !shaking.includes(attributeName!)) return;
     const text = brief(element).replace(/\d+/g, "#");
-    if (text.length > most.text) return;
     const { restless: elements } = this.#reader;
+    // What has grown is read, and no clock.
+    if (text.length > most.text) {
+      if (elements.delete(element)) this.#reader.stale(element);
+      return;
+    }
     const { times = [], texts = new Set<string>() } = this.#beats.get(element) ?? {};
     if (elements.has(element) && !texts.has(text)) this.#reader.news++;
     if (texts.add(text).size > most.texts) texts.delete(texts.values().next().value!);

@@ -3,7 +3,7 @@
  * a person sees: a heading, a paragraph, a row, a field. It has no number and no id, and wrappers
  * do not indent: a change touches few lines.
  */
-import { line, mark, plain, withoutOurs } from "./text.ts";
+import { asRead, line, mark, plain, withoutOurs } from "./text.ts";
 
 export interface Block {
   /** Lines, and blocks of lines. */
@@ -13,6 +13,8 @@ export interface Block {
   next?: string;
   /** It is the term of a pair. */
   isTerm?: boolean;
+  /** Its first line begins a landmark. */
+  isLandmark?: boolean;
 }
 export type Piece = string | Block | undefined;
 
@@ -39,7 +41,7 @@ export function write(block: Block, out: string[], most = Infinity, first = "", 
     if (isBlock(part)) write(part, out, most, begin, rest);
     else {
       // The next begins, so the last has ended.
-      if (out.at(-1) === "---" && part.startsWith("---")) out.pop();
+      if (out.at(-1) === "---" && block.isLandmark && part === block.parts[0]) out.pop();
       out.push(begin + part);
     }
     if (out.length > before) begin = rest;
@@ -125,7 +127,8 @@ export function pairs(piece: Piece): Piece {
     const isTerm = (one: string | Block) => isBlock(one) && one.isTerm;
     const isGroup = isBlock(part) && part.parts.some(isTerm);
     const pair = withoutOurs(`${name}: ${text}`);
-    if (name && text && !isTerm(part)) parts[parts.length - 1] = /^(title|url): /i.test(pair) ? `\\${pair}` : pair;
+    if (name && text && !isTerm(part))
+      parts[parts.length - 1] = /^(title|url): /i.test(asRead(plain(pair)).text) ? `\\${pair}` : pair;
     else parts.push(isGroup ? (pairs(part) as Block) : part);
   }
   return block(parts);

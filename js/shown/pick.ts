@@ -27,7 +27,7 @@ import { brief } from "./roles.ts";
 import { squash } from "./text.ts";
 
 /** What a build tool or a count has made, and what a selector would have to escape. */
-const isMade = /\d|^:|["\\\n]|.{60}/;
+const isMade = /\d|^:|[:«][rR]\w*[:»]|_[rR]_|["\\\n]|.{60}/;
 const isName = (text: string) => /\p{L}{2}/u.test(text) && !/\d|.{80}/.test(text);
 const lasting = "id data-testid data-test data-cy name aria-label".split(" ");
 

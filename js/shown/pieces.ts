@@ -1,6 +1,6 @@
 /** The pieces of elements that are no texts: fields, images, tables' rows, links. */
 import { type Field, hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
-import { all, attribute, isVisible, styleOf, textContent } from "./dom.ts";
+import { all, attribute, has, isVisible, styleOf, textContent } from "./dom.ts";
 import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
 import { isDisabled, isTrue, nameOf, states, targetOf, unseenName } from "./roles.ts";
 import { isClearFill, isDrawn, isSeen } from "./sight.ts";
@@ -118,7 +118,7 @@ export function mediaPiece(media: Element, tag: string): Piece {
 
 export function frameLine(frame: Element): Piece {
   const { src } = frame as HTMLIFrameElement;
-  const origin = URL.canParse(src) ? new URL(src).origin : "null";
+  const origin = !has(frame, "srcdoc") && URL.canParse(src) ? new URL(src).origin : "null";
   const name = nameOf(frame, "iframe");
   return block([`(frame${origin === "null" ? "" : ` of ${origin}`}${name && `: ${name}`})`]);
 }
@@ -154,10 +154,10 @@ export function codePiece(inner: Piece): Piece {
 }
 
 /** A landmark with its lines; nothing if it has neither lines nor a name. */
-export function landmarkPiece(role: string, name: string, inner: Piece): Piece {
+export function landmarkPiece(role: string, name: string, inner: Piece): Piece | undefined {
   const whole = alone(inner);
   const begin = `--- ${role}${name && `: ${name}`}`;
-  return (whole || name) && block([begin, ...(whole ? [whole] : []), "---"]);
+  if (whole || name) return { parts: [begin, ...(whole ? [whole] : []), "---"], isLandmark: true };
 }
 
 /** Whether the children of an element are in a row, as far as the layout says so. */

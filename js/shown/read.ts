@@ -105,6 +105,8 @@ export class Reader {
   readonly #changed = new WeakMap<Node, number>();
   readonly #shaken = new WeakMap<Element, number>();
   readonly #nudged = new WeakMap<Element, number>();
+  /** What shows the secret of a field. */
+  readonly #mirrors = new WeakSet<Element>();
   /** The documents of frames → the frames. */
   readonly #frameOf = new WeakMap<Node, Element>();
   /** Fields → what they had, and labels → their fields. Scripts set values without an event. */
@@ -269,7 +271,7 @@ export class Reader {
   *#make(element: Element, style: CSSStyleDeclaration, how: How, outer: Around): Walk<Piece> {
     // An element that has been removed meanwhile has no display.
     if (!how.display || how.display === "none" || skipped.has(tagOf(element))) return;
-    if (this.isLeftOut(element)) return;
+    if (this.isLeftOut(element) || this.#mirrors.has(element)) return;
     if (style.contentVisibility === "hidden" && how.display !== "inline") return;
     const shown = this.#shown(element, outer, style, how);
     const { tag, role, inner } = shown;
@@ -292,17 +294,23 @@ export class Reader {
     if (make.isField.test(tag)) {
       this.#fields.set(element, stateOf(element));
       const field = element as Field;
+      if (make.isKept(field)) this.#mirror(field);
       const isRead = make.isTick(field) || isLegible(element, element, style, inner);
       if (!isRead && !make.isKept(field)) this.#sum.hidden += make.fieldText(element, tag).length;
       return make.fieldPiece(element, tag, isRead);
     }
-    if (role === "img" || tag === "svg") return make.imagePiece(element, tag);
+    // A picture made of elements, without a name, is what is in it.
+    const isPicture =
+      tag === "img" || tag === "svg" || (role === "img" && (nameOf(element, tag) || isTrue(element, "aria-hidden")));
+    if (isPicture) return make.imagePiece(element, tag);
     if (isMeter.test(role) || isMeter.test(tag)) {
       const value = (element as HTMLProgressElement).value ?? "…";
       const now = attribute(element, "aria-valuetext") || attribute(element, "aria-valuenow");
       return make.apart(squash(`${nameOf(element, tag) || role}: ${cut(squash(`${now || value}`), 80)}`), isInline);
     }
-    if (role === "row" && !isInline && tag !== "pre") return yield* this.#row(element, inner);
+    const isText = (n: Node) => dom.typeOf(n) === 3 && /\S/.test(dom.textContent(n)!);
+    if (role === "row" && !dom.childrenOf(element).some(isText) && !isInline && tag !== "pre")
+      return yield* this.#row(element, inner);
     const parent = dom.parentElement(element);
     const isBox = dom.isEditable(element) && !(parent && dom.isEditable(parent));
     if (isBox && isSecretText(element, nameOf(element, tag)))
@@ -359,6 +367,26 @@ export class Reader {
     if (this.#kept.has(field)) {
       this.clock++;
       this.stale(field);
+    }
+  }
+
+  /**
+   * Widgets for codes, such as input-otp, have a field that nobody sees, and draw its text beside
+   * it, a box for each character.
+   */
+  #mirror(field: Field): void {
+    const bare = (text: string) => text.replace(/[\s·•–—|._○*-]/g, "");
+    const value = bare(field.value);
+    let inner: Element = field;
+    for (let up = 0, e = dom.parentElement(inner); value && e && up < 4; up++, inner = e, e = dom.parentElement(e)) {
+      const others = Array.from(dom.elementsIn(e)).filter((one) => one !== inner);
+      if (bare(others.map(dom.textContent).join("")) !== value) continue;
+      for (const one of others) {
+        if (this.#mirrors.has(one)) continue;
+        this.#mirrors.add(one);
+        this.clock++;
+        this.shake(one);
+      }
     }
   }
 
@@ -432,7 +460,9 @@ export class Reader {
    */
   #seen(text: string): string {
     const seen = clean(text);
-    if (text.length - seen.length > 8) this.#sum.hidden += text.length - seen.length;
+    // Soft hyphens say where a word may end.
+    const gone = text.length - seen.length;
+    if (gone > 8 && gone - (text.match(/\u00ad/g)?.length ?? 0) >= 8) this.#sum.hidden += gone;
     return seen;
   }
 

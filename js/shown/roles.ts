@@ -1,6 +1,6 @@
 /** What an element is to a person, and what it is called. */
 import { hasDots, isPrivate, labelsOf, privately, withoutSecrets } from "../share/secrets.ts";
-import { asElement, attribute, childrenOf, has, parentElement, tagOf, typeOf, use } from "./dom.ts";
+import { asElement, attribute, childrenOf, has, isLike, parentElement, tagOf, typeOf, use } from "./dom.ts";
 import { cut, squash } from "./text.ts";
 
 const words = (text: string) => text.split(" ");
@@ -67,7 +67,7 @@ export function nameOf(element: Element, tag: string): string {
 
 export const isTrue = (element: Element, name: string): boolean => attribute(element, name) === "true";
 export const isDisabled = (element: Element): boolean =>
-  (element as HTMLInputElement).disabled === true || isTrue(element, "aria-disabled");
+  isLike(element, ":disabled") || isTrue(element, "aria-disabled");
 
 /** What a control or an item says of itself. */
 export function states(element: Element, tag: string): string {

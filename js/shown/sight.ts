@@ -110,8 +110,14 @@ export function hides({ element, style, inner }: Hiding): boolean {
   // Nobody scrolls to what is fixed outside of the window, or to what is before the page's
   // beginning.
   const view = dom.viewOf(element);
-  if (style.position === "absolute") return right + view.scrollX < 0 || bottom + view.scrollY < 0;
+  if (style.position === "absolute") return isBefore(element, right, bottom, 0);
   return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
+}
+/** Whether a box ends so far before all that a person can scroll to. */
+function isBefore(element: Element, right: number, bottom: number, by: number): boolean {
+  if (right >= -by && bottom >= -by) return false;
+  const back = dom.backOf(element);
+  return right + back.x < -by || bottom + back.y < -by;
 }
 const isNothing = /(circle|ellipse)\(([0-3](\.\d*)?px|0%)|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
 /** Whether an inset leaves no height or no width. */
@@ -136,8 +142,7 @@ function isThere(text: Node, element: Element, style: CSSStyleDeclaration): bool
   if (text === element) range.selectNode(text);
   else range.selectNodeContents(text);
   const { right, bottom, width, height } = range.getBoundingClientRect();
-  const view = dom.viewOf(element);
-  const isNear = right + view.scrollX > -4000 && bottom + view.scrollY > -4000;
+  const isNear = !isBefore(element, right, bottom, 4000);
   const isIndented = Math.abs(parseFloat(style.textIndent)) >= (style.textIndent.endsWith("%") ? 100 : 500);
   const isSeen = style.display === "contents" || dom.isVisible(element, { opacityProperty: true });
   return isNear && width > 0 && height >= smallest && !isIndented && isSeen;
@@ -149,8 +154,20 @@ export function isLegible(text: Node, element: Element, style: CSSStyleDeclarati
   if (parseFloat(style.fontSize) < smallest) return false;
   const colour = colourOf(style.webkitTextFillColor);
   const alpha = colour[3] * opacity;
-  if (alpha < 0.1) return opacity >= 0.1 && isPainted(element, ground);
-  return (!isLike(colour, ground, alpha) || hasPicture(element, ground, colour)) && isThere(text, element, style);
+  if (alpha < 0.1 && opacity >= 0.1 && isPainted(element, ground)) return true;
+  const isSeen = alpha >= 0.1 && !isLike(colour, ground, alpha);
+  const isOnPicture = () => alpha >= 0.1 && hasPicture(element, ground, colour);
+  return (isSeen || isOutlined(style, ground, opacity) || isOnPicture()) && isThere(text, element, style);
+}
+/** Whether a text is drawn by its outline, or by a shadow beside it. */
+function isOutlined(style: CSSStyleDeclaration, ground: Colour, opacity: number): boolean {
+  const isUnlikeGround = (css: string) => !isLike(above(colourOf(css), ground), ground, opacity);
+  if (parseFloat(style.webkitTextStrokeWidth) >= 0.5 && isUnlikeGround(style.webkitTextStrokeColor)) return true;
+  if (style.textShadow === "none") return false;
+  const shadows = style.textShadow.matchAll(/([a-z]+\([^()]*\)) (-?[\d.]+)px (-?[\d.]+)px ([\d.]+)px/g);
+  return Array.from(shadows).some(
+    ([, css, x, y, blur]) => Math.abs(+x!) < 100 && Math.abs(+y!) < 100 && +blur! < 12 && isUnlikeGround(css!),
+  );
 }
 /**
  * Whether a picture shows through an element's text: its own, or that of an element that the text
@@ -183,12 +200,26 @@ function hasPicture(element: Element, ground: Colour, colour: Colour): boolean {
     const isAround = box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
     return other !== element && isAround && isPicture(other, ground, colour);
   };
+  let isOpen = true;
   for (let e: Element | null = element, up = 0; e; e = dom.parentElement(e)) {
-    if (isUnlike(styleOf(e).backgroundImage, ground, colour)) return true;
+    const { backgroundImage, backgroundColor } = styleOf(e);
+    if (isUnlike(backgroundImage, ground, colour)) return true;
+    if (isOpen && isPseudoPicture(e, boxOf(element), ground, colour)) return true;
+    isOpen &&= colourOf(backgroundColor)[3] < 1;
     if (up++ < 8 && Array.from(dom.elementsIn(e)).slice(0, 20).some(isBehind)) return true;
   }
   return false;
 }
+/** Whether what an element has before or after it is a ground of this size. */
+const isPseudoPicture = (e: Element, { width, height }: DOMRect, ground: Colour, colour: Colour): boolean =>
+  ["::before", "::after"].some((name) => {
+    const style = styleOf(e, name);
+    if (/^(none|normal)$/.test(style.content) || style.display === "none" || !isPlaced(style)) return false;
+    if (+style.opacity < 0.3 || style.visibility !== "visible") return false;
+    if (parseFloat(style.width) < width * 0.9 || parseFloat(style.height) < height * 0.9) return false;
+    const own = colourOf(style.backgroundColor);
+    return isUnlike(style.backgroundImage, ground, colour) || (own[3] > 0.3 && !isLike(above(own, ground), colour));
+  });
 const pictures = ["img", "video", "canvas", "svg", "picture", "iframe"];
 function isPicture(element: Element, ground: Colour, colour: Colour): boolean {
   if (pictures.includes(dom.tagOf(element))) return true;
@@ -209,7 +240,10 @@ export function isDrawn(text: Element, drawing: Element): boolean {
 
 /** Whether a label or a field is where a person sees it. */
 export function isSeen(element: Element): boolean {
-  const { width, height } = boxOf(element);
-  const { opacity, visibility } = styleOf(element);
-  return width > least && height > least && +opacity >= 0.1 && visibility === "visible";
+  const { right, bottom, width, height } = boxOf(element);
+  const style = styleOf(element);
+  if (width <= least || height <= least || +style.opacity < 0.1 || style.visibility !== "visible") return false;
+  return (
+    dom.isVisible(element, { opacityProperty: true }) && !isBefore(element, right, bottom, isPlaced(style) ? 0 : 4000)
+  );
 }

@@ -7,11 +7,17 @@
  */
 export const mark = { quiet: "\u0001", loud: "\u0002", link: "\u0003", linked: "\u0004", ours: "\u0005" };
 
+const scripts = "ArabDevaBengGuruGujrOryaTamlTeluKndaMlymSinhSyrcMongKhmrMymr".replace(/..../g, "\\p{sc=$&}");
 /**
  * Controls, and what has no width: tags (U+E0000) can carry a hidden text, icon fonts use the
- * private area.
+ * private area. The first group has the joiners that are part of a word, as in Persian, or of a
+ * picture.
  */
-const unseen = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Co}\p{Cs}]|(?![\t\n])\p{Cc}/gu;
+const unseen = new RegExp(
+  `((?<=[${scripts}\\p{M}])[\u200c\u200d](?=[${scripts}])|(?<=[\\p{ExtPict}\ufe0f\\p{EMod}])\u200d(?=\\p{ExtPict}))|` +
+    "[\\p{DI}\\p{Cf}\\p{Co}\\p{Cs}]|(?![\t\n])\\p{Cc}",
+  "gu",
+);
 
 const breaks = /[\r\f\v\x85\u2028\u2029]/g;
 const facts = /\((?=frame of |secret\)|hidden text of |the page goes on)/gi;
@@ -20,7 +26,7 @@ const facts = /\((?=frame of |secret\)|hidden text of |the page goes on)/gi;
  * the page's own.
  */
 export const clean = (text: string): string =>
-  (/[^ -~\n]/.test(text) ? text.replace(breaks, " ").replace(unseen, "") : text).replace(facts, "\\(");
+  (/[^ -~\n]/.test(text) ? text.replace(breaks, " ").replace(unseen, "$1") : text).replace(facts, "\\(");
 /** The text in one line, without white space around it. */
 export const squash = (text: string): string => clean(text).replace(/\s+/g, " ").trim();
 
