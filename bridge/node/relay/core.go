@@ -14,6 +14,10 @@ import (
 const (
 	// maxCalls is how many open calls a core may have. A Peer asks 64 at once.
 	maxCalls = 1024
+	// maxWatches is how many URIs a core may watch. A gateway counts the changes of 10,000, and each
+	// of its agents may subscribe to 1,024 besides. A hostile node watched any number: 50,000 URIs of
+	// 4 KB, under a template or of no page at all, took 200 MB.
+	maxWatches = 20_000
 	// maxReport bounds a sentence for the page's developer, in bytes.
 	maxReport = 4096
 )
@@ -125,10 +129,11 @@ func (c *Core) dispatch(now bridge.Time, said wire.Value) error {
 		c.r.peer.Report(sentence[:min(len(sentence), maxReport)])
 		return nil
 	case "watched":
-		if len(q.text(1)) > c.r.peer.URIBytes() {
+		uri, on := q.text(1), q.args[2].True()
+		if len(uri) > c.r.peer.URIBytes() || on && !c.r.owns(uri) {
 			return errNoFrame
 		}
-		c.watch(q.text(1), q.args[2].True())
+		c.watch(uri, on)
 		return nil
 	}
 	id, ok := q.args[1].Int()
@@ -292,7 +297,8 @@ func (c *Core) starts(name string, id uint32) {
 }
 
 // watch adds the core to a URI's watchers, or removes it. The answer is a touch with the URI's
-// revision, from the page or, if the page has answered already, from the relay.
+// revision, from the page or, if the page has answered already, from the relay. Above maxWatches
+// there is none: many agents of one gateway may need more, and keep the others.
 func (c *Core) watch(uri string, on bool) {
 	r := c.r
 	if !on {
@@ -301,6 +307,8 @@ func (c *Core) watch(uri string, on bool) {
 	}
 	w := r.watches[uri]
 	switch {
+	case w != nil && slices.Contains(w.cores, c), c.watching == maxWatches:
+		return
 	case w == nil:
 		if r.watches == nil {
 			r.watches = map[string]*watch{}
@@ -308,12 +316,13 @@ func (c *Core) watch(uri string, on bool) {
 		uri = strings.Clone(uri)
 		r.watches[uri] = &watch{cores: []*Core{c}}
 		r.peer.Watched(uri, true)
-	case !slices.Contains(w.cores, c):
+	default:
 		w.cores = append(w.cores, c)
 		if w.active {
 			c.touch(uri, w.revision)
 		}
 	}
+	c.watching++
 }
 
 func (r *Relay) unwatch(c *Core, uri string) {
@@ -322,6 +331,7 @@ func (r *Relay) unwatch(c *Core, uri string) {
 		return
 	}
 	w.cores = slices.DeleteFunc(w.cores, func(o *Core) bool { return o == c })
+	c.watching--
 	if len(w.cores) > 0 {
 		return
 	}

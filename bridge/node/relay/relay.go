@@ -84,6 +84,8 @@ type Core struct {
 	left    bool                // it is not among the relay's cores; nothing more is sent to it
 	began   bridge.Time         // of the session
 	late    link.Lateness
+	// watching is the number of the relay's watches that have the core.
+	watching int
 }
 
 // A pending is a read or a tool call of a core, until the core ends it.

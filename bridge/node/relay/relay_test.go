@@ -89,6 +89,34 @@ func TestLongReport(t *testing.T) {
 	}
 }
 
+// A core watches a bounded number of URIs. Further ones take nothing, until it leaves others.
+func TestWatchesOfACoreAreBounded(t *testing.T) {
+	r := New(0, "user", app, &Options{Build: "1", Offered: quota.New(1<<30, 1<<30), Send: func(*Core, []byte) {}})
+	first, second := r.Join(0, nil, true), r.Join(0, nil, true)
+	watch := func(c *Core, i int, on bool) {
+		t.Helper()
+		if err := c.Receive(0, fmt.Appendf(nil, `[["watched","%s/%d",%v]]`, app, i, on)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range maxWatches + 5 {
+		watch(first, i, true)
+		watch(first, i, true)
+	}
+	if r.Watched() != maxWatches {
+		t.Errorf("%d URIs are watched, want %d", r.Watched(), maxWatches)
+	}
+	watch(first, 0, false)
+	watch(first, maxWatches, true)
+	watch(second, maxWatches+1, true)
+	if r.Watched() != maxWatches+1 {
+		t.Errorf("with another core %d URIs are watched, want %d", r.Watched(), maxWatches+1)
+	}
+	if first.Leave(); r.Watched() != 1 {
+		t.Errorf("after the core has left %d URIs are watched", r.Watched())
+	}
+}
+
 // A tool whose result is too large has run, and its core must not take it for a failed call.
 func TestResultThatIsTooLarge(t *testing.T) {
 	limits := link.Limits{ContentsBytes: 1000}
