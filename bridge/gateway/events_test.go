@@ -709,22 +709,26 @@ func TestResourcesOfAllSubscriptions(t *testing.T) {
 	}
 }
 
-// At most events.MaxVisits pages have page.opened and page.closed. The log says once that further pages have none.
+// At most events.MaxVisits pages have page.opened and page.closed, of one site half of them. The log says once that
+// further pages have none. Those of another site have them.
 func TestVisitLimit(t *testing.T) {
 	log := testkit.LogOf(t, "the gateway")
 	g := newGateway(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	g.events.Began = time.Time{}
 	g.mu.Lock()
-	for i := range events.MaxVisits - 1 {
+	for i := range events.MaxVisits/2 - 1 {
 		g.events.Came(&catalog.Page{PageInfo: PageInfo{Origin: app}, InTab: &catalog.Tab{Key: fmt.Sprint(i)}}, "")
 	}
 	g.mu.Unlock()
+	g.events.Began = time.Time{}
 	a := openEventAgent(t, g, AgentOptions{})
 	opened, _ := a.stream(events.Opened, `{}`, "")
 	for _, name := range []string{"last", "above", "further"} {
 		openPage(t, g, tabInfo(name), map[string]string{app + "/x": "1"})
 	}
+	openPage(t, g, PageInfo{Tab: "b", Origin: bank, URL: bank + "/", Title: "Bank", Transport: "test"},
+		map[string]string{bank + "/x": "1"})
 	a.event(opened, `"title":"App last"`)
+	a.event(opened, `"title":"Bank"`)
 	if len(a.streams[opened]) > 0 || strings.Count(log.String(), "limit=4096") != 1 {
 		t.Errorf("further come %+v, and the log says\n%s", a.streams[opened], log)
 	}

@@ -18,7 +18,7 @@ import (
 var mayKeep = map[string]int{
 	"calls.given.hashes": 1024, "calls.given.order": 1024, // what agents without a memory were given
 	"seen.Record.issued": 1024, "seen.Record.order": 1024, // revisions that an agent was given
-	"events.Log.entries":        256,
+	"events.Log.entries": 256, "events.Log.floors": 256, // of sites that have entries
 	"catalog.numbering.numbers": 8 * 2, // the tabs of the model, of both ways
 	"tools.Names.given":         4, "tools.Names.owners": 8,
 	// what a subscription to many pages follows, until it needs room

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -309,14 +310,22 @@ type Feed interface {
 	Cursor() string
 }
 
-// A Log has the last maxLogged arrivals and departures of pages. Make it with NewLog.
+// A Log has the last arrivals and departures of pages, at most maxLogged. Make it with NewLog.
+//
+// If it is full, the site that has most entries loses its oldest: as a page of 257 frames came, a
+// poll of another site lost its own page's arrival.
 type Log struct {
-	clock, floor int64 // the times of the last entry, and of the last dropped entry
-	entries      []logged
+	clock   int64 // the time of the last entry
+	entries []logged
+	// floors has, by site, the time of the last entry that the site has lost, while it has others.
+	// floor is that of all sites that have none.
+	floors map[string]int64
+	floor  int64
 }
 
 type logged struct {
-	at int64
+	at   int64
+	site string
 	Visit
 }
 
@@ -334,16 +343,46 @@ type Visit struct {
 const maxLogged = 256
 
 // NewLog returns an empty log that begins now.
-func NewLog(now time.Time) *Log { return &Log{clock: now.UnixMicro(), floor: now.UnixMicro()} }
+func NewLog(now time.Time) *Log {
+	return &Log{clock: now.UnixMicro(), floor: now.UnixMicro(), floors: map[string]int64{}}
+}
 
 // Add appends an entry.
 func (l *Log) Add(v Visit) {
 	l.clock = max(l.clock+1, v.Time.UnixMicro())
 	if len(l.entries) == maxLogged {
-		l.floor = l.entries[0].at
-		l.entries = slices.Delete(l.entries, 0, 1)
+		l.drop()
 	}
-	l.entries = append(l.entries, logged{l.clock, v})
+	l.entries = append(l.entries, logged{l.clock, quota.Site(v.Owner().Origin), v})
+}
+
+// drop drops the oldest entry of the sites that have most.
+func (l *Log) drop() {
+	of, most := map[string]int{}, 0
+	for _, e := range l.entries {
+		of[e.site]++
+		most = max(most, of[e.site])
+	}
+	i := slices.IndexFunc(l.entries, func(e logged) bool { return of[e.site] == most })
+	e := l.entries[i]
+	if l.floors[e.site] = e.at; most == 1 {
+		delete(l.floors, e.site)
+		l.floor = e.at // it was the oldest of all
+	}
+	l.entries = slices.Delete(l.entries, i, i+1)
+}
+
+// lost is the time of the last entry that was dropped and may have been of an origin, or with ""
+// of any.
+func (l *Log) lost(origin string) int64 {
+	if origin != "" {
+		return max(l.floor, l.floors[quota.Site(origin)])
+	}
+	last := l.floor
+	for _, at := range l.floors {
+		last = max(last, at)
+	}
+	return last
 }
 
 // Left gives the entries of a page that has gone the owner of its last one, which holds nothing of
@@ -363,6 +402,8 @@ type Visits struct {
 	log  *Log
 	sees func(bridge.Owner) bool
 	at   int64
+	// told is Log.lost when the subscriber was last told of a gap.
+	told int64
 	note noteState
 }
 
@@ -379,14 +420,37 @@ func NewVisits(s Subscription, l *Log, sees func(bridge.Owner) bool, cursor stri
 	if refused != nil {
 		return nil, refused
 	}
-	v.note.truncated = at < l.floor || at > v.at
+	v.told = l.lost(s.Origin)
+	v.note.truncated = at < v.told || at > v.at
 	if maxAge >= 0 {
 		if oldest := now.Add(-maxAge).UnixMicro(); oldest > at {
 			at, v.note.truncated = oldest, true
 		}
 	}
-	v.at = min(at, v.at)
+	v.pass(min(at, v.at))
 	return v, nil
+}
+
+// pass moves the cursor. If the subscriber knows of a gap behind it, the cursor goes on to the
+// gap's end, or to the next event: otherwise each poll was told of the gap again.
+func (v *Visits) pass(at int64) {
+	if v.at = at; at < v.told {
+		v.at = v.told
+		if e := v.next(at); e != nil {
+			v.at = min(e.at-1, v.told)
+		}
+	}
+}
+
+// next is the first event after a time, or nil.
+func (v *Visits) next(at int64) *logged {
+	for i := range v.log.entries {
+		if e := &v.log.entries[i]; e.at > at && e.Name == v.sub.Name &&
+			v.sub.Matches("", e.Owner().Origin) && v.sees(e.Owner()) {
+			return e
+		}
+	}
+	return nil
 }
 
 // Next implements Feed.
@@ -394,23 +458,21 @@ func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = v.note.before(v.Cursor); ok {
 		return n, true, at
 	}
-	if v.at < v.log.floor {
-		v.at = v.log.floor
+	if lost := v.log.lost(v.sub.Origin); v.at < lost && v.told < lost {
+		v.told = lost
+		v.pass(v.at)
 		n.Kind, n.Truncated, n.Occurrence.Cursor = Active, true, v.Cursor()
 		return n, true, at
 	}
-	for _, e := range v.log.entries {
-		if e.at <= v.at {
-			continue
-		}
-		v.at = e.at
-		if e.Name == v.sub.Name && v.sub.Matches("", e.Owner().Origin) && v.sees(e.Owner()) {
-			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data,
-				Cursor: v.Cursor(), ID: v.sub.ID(0, e.Page, e.Epoch)}
-			return n, true, at
-		}
+	e := v.next(v.at)
+	if e == nil {
+		v.at = max(v.at, v.log.clock)
+		return n, false, at
 	}
-	return n, false, at
+	v.pass(e.at)
+	n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data,
+		Cursor: v.Cursor(), ID: v.sub.ID(0, e.Page, e.Epoch)}
+	return n, true, at
 }
 
 // Cursor implements Feed.

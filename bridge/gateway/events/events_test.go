@@ -342,6 +342,75 @@ func TestLogForgetsTheOldest(t *testing.T) {
 	}
 }
 
+// The log is full of one site's frames. Who asks for another site's pages misses none, and has no gap. Who asks for all
+// is told of the gap once.
+func TestLogLeavesRoomForOtherSites(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		now := time.Unix(1764103000, 0)
+		l := NewLog(now)
+		var all []Visit
+		add := func(origin string) {
+			now = now.Add(time.Second)
+			all = append(all, Visit{Name: Opened, Page: fmt.Sprint(len(all)), Time: now,
+				Owner: func() bridge.Owner { return bridge.Owner{Origin: origin} }})
+			l.Add(all[len(all)-1])
+		}
+		poll := func(origin, cursor string) (list []string, truncated bool, at string) {
+			v, _ := NewVisits(Subscription{Name: Opened, Origin: origin}, l, seesOwner, cursor, -1, now)
+			for {
+				at = v.Cursor()
+				n, ok, _ := v.Next(now)
+				if !ok {
+					return list, truncated, at
+				}
+				if truncated = truncated || n.Truncated; n.Kind == Event {
+					list = append(list, n.Subject)
+				}
+			}
+		}
+		start := now
+		few := 1 + r.IntN(20)
+		for i := range 600 {
+			add(fmt.Sprintf("https://frame%d.evil.test", i))
+			if i*few/600 != (i+1)*few/600 {
+				add("https://app.example")
+			}
+		}
+		if list, truncated, _ := poll("https://app.example", TimeCursor(start.UnixMicro())); len(list) != few || truncated {
+			t.Fatalf("seed %d: of %d events of a site %d are left, truncated %v", seed, few, len(list), truncated)
+		}
+		for _, origin := range []string{"", "https://frame0.evil.test"} {
+			_, truncated, at := poll(origin, TimeCursor(start.UnixMicro()))
+			if _, again, _ := poll(origin, at); !truncated || again {
+				t.Fatalf("seed %d: a gap of %q is told %v, and then %v", seed, origin, truncated, again)
+			}
+		}
+		for range 300 {
+			add(fmt.Sprintf("https://site%d.test", r.IntN(400)))
+		}
+		for range 50 { // what is not told as a gap is there
+			from, origin := r.IntN(len(all)), fmt.Sprintf("https://site%d.test", r.IntN(400))
+			origin = []string{"", "https://app.example", origin}[r.IntN(3)]
+			var want []string
+			for _, v := range all[from+1:] {
+				if origin == "" || v.Owner().Origin == origin {
+					want = append(want, v.Page)
+				}
+			}
+			list, truncated, _ := poll(origin, TimeCursor(all[from].Time.UnixMicro()))
+			if !truncated && !slices.Equal(list, want) {
+				t.Fatalf("seed %d: %q from %d: %q, want %q", seed, origin, from, list, want)
+			}
+		}
+		if len(l.entries) != maxLogged || len(l.floors) > maxLogged {
+			t.Fatalf("seed %d: the log has %d entries, and %d floors", seed, len(l.entries), len(l.floors))
+		}
+	}
+}
+
+func seesOwner(bridge.Owner) bool { return true }
+
 // A cursor or subscription of an agent is refused, or survives the conversion to text and back.
 func FuzzSubscription(f *testing.F) {
 	f.Add("e1:3f0a9c21b7.14,b2b2b2b2b2.9223372036854775807", Updated, `{"uri":"https://a.example/x","minIntervalMs":1000}`)

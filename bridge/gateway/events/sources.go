@@ -22,7 +22,8 @@ import (
 const (
 	// MaxFollowings bounds all subscriptions of a gateway.
 	MaxFollowings = 12_000
-	// MaxVisits bounds the pages for which page.opened and page.closed are sent.
+	// MaxVisits bounds the pages for which page.opened and page.closed are sent. A site has as many
+	// as it leaves to others.
 	MaxVisits = 4096
 	// beginsWithin is how long a subscription waits for its pages before it begins without those
 	// that stand still. They confirm in some milliseconds. While it waited for all, one page in a
@@ -75,6 +76,7 @@ type Sources struct {
 	// have left less than ClosedAfter ago: at most MaxVisits. crowded is set once there were more.
 	told    *Log
 	visits  map[visitKey]*visit
+	sites   quota.Places // shares of visits
 	crowded bool
 	gone    int // counts the keys of the catalog that nobody offers any more
 }
@@ -86,6 +88,7 @@ type visitKey struct{ tab, origin string }
 type visit struct {
 	pages int
 	back  func() bool // stops the timer that sends page.closed
+	leave func()      // gives back its place
 }
 
 // NewSources returns Sources without subscriptions.
@@ -460,18 +463,19 @@ func (s *Sources) Came(p *catalog.Page, epoch string) {
 	}
 	key := visitKey{p.InTab.Key, p.Origin}
 	v := s.visits[key]
-	switch {
-	case v != nil:
+	if v != nil {
 		v.back()
-	case len(s.visits) >= MaxVisits:
-		if !s.crowded {
-			s.crowded = true
-			s.Log.Warn("there are so many pages that page.opened and page.closed are not told of "+
-				"further ones", "limit", MaxVisits)
+	} else {
+		leave, ok := s.sites.Try(quota.Site(p.Origin), quota.Room{Places: MaxVisits})
+		if !ok {
+			if !s.crowded {
+				s.crowded = true
+				s.Log.Warn("there are so many pages that page.opened and page.closed are not told "+
+					"of further ones", "limit", MaxVisits, "origin", p.Origin)
+			}
+			return
 		}
-		return
-	default:
-		v = &visit{back: func() bool { return false }}
+		v = &visit{back: func() bool { return false }, leave: leave}
 		s.visits[key] = v
 		if s.Now().Sub(s.Began) >= arrivalTime {
 			s.tell(visitOf(Opened, p, epoch, p.Owner))
@@ -495,6 +499,7 @@ func (s *Sources) Left(p *catalog.Page, epoch string) {
 	v.back = time.AfterFunc(s.ClosedAfter, s.Locked(func() {
 		if s.visits[key] == v && v.pages == 0 && !s.closed {
 			delete(s.visits, key)
+			v.leave()
 			s.tell(closed)
 		}
 	})).Stop
