@@ -131,7 +131,7 @@ func (s *source) Refuses(uri string, counted int) (why string) {
 	if _, err := s.engine.Resolve(uri); err != nil {
 		return err.Error()
 	}
-	if counted >= events.MaxAllURIs && counted-s.events.MakeRoom() >= events.MaxAllURIs {
+	if counted >= events.MaxAllURIs && s.books.MakeRoom() == 0 && s.events.MakeRoom() == 0 {
 		return "Subscription limit reached"
 	}
 	return ""

@@ -825,3 +825,28 @@ func TestCountedURIsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// An agent without a session that reads any number of URIs leaves room to one that waits.
+func TestReadsOfOneAgentLeaveRoomToWaits(t *testing.T) {
+	g := newGateway(t, Options{})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/item/{id}": "item ", app + "/doc": "1"})
+	other := openAgent(t, g)
+	reader := openEventAgent(t, g, AgentOptions{Transport: TransportRequest})
+	g.locked(func() { // as for so many reads
+		for i := range events.MaxAllURIs - 1 {
+			g.trackRead(&call{}, fmt.Sprint(app, "/item/", i))
+		}
+	})()
+	if m := reader.ask("resources/read", `"uri":"`+app+`/item/last"`); m.Error != nil {
+		t.Fatalf("the reader is refused: %+v", m.Error)
+	}
+	g.locked(func() {
+		if n := g.books.Counted(); n != events.MaxAllURIs {
+			t.Errorf("%d URIs are counted", n)
+		}
+	})()
+	text, failed := other.Call("wait_for_page_update", map[string]any{"uris": []string{app + "/doc"}, "timeout_ms": 0})
+	if failed || !strings.Contains(text, `"timedOut":true`) {
+		t.Errorf("another agent waits: %s", text)
+	}
+}

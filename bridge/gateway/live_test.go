@@ -83,7 +83,7 @@ func TestReadSince(t *testing.T) {
 	}
 }
 
-// An agent that asks for each URI under a template leaves no room to count changes, and keeps nobody from reading.
+// An agent that waits for each URI under a template leaves no room to count changes, and keeps nobody from reading.
 func TestReadBesideAnAgentThatAsksForAll(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1), app + "/item/{id}": "item "})
@@ -91,7 +91,7 @@ func TestReadBesideAnAgentThatAsksForAll(t *testing.T) {
 	for i := range events.MaxAllURIs {
 		all = append(all, fmt.Sprint(app, "/item/", i))
 	}
-	g.locked(func() { g.books.Track(all, func(string, string) {}) })()
+	g.locked(func() { g.books.Await(all, func(string, string) {}) })()
 	a := openAgent(t, g)
 	testkit.Eventually(t, "there is no room", func() bool {
 		texts, failed := a.tool(calls.Wait, map[string]any{"uris": []string{cart}, "timeout_ms": 0})

@@ -77,7 +77,7 @@ func (t *Tools) wait(ctx context.Context, c Call, args []byte) answer {
 // on.
 func (w *waiting) run(ctx context.Context, timeout time.Duration) answer {
 	t, c := w.t, w.c
-	// The timeout begins before Track, so that a page that does not confirm its watch cannot make
+	// The timeout begins before Await, so that a page that does not confirm its watch cannot make
 	// the wait longer.
 	late, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -91,12 +91,12 @@ func (w *waiting) run(ctx context.Context, timeout time.Duration) answer {
 		return t.ProgressEvery
 	})
 	var failed []string
-	t.Revisions.Track(w.uris, func(uri, why string) {
+	defer t.Revisions.Await(w.uris, func(uri, why string) {
 		if why != "" {
 			failed = append(failed, uri+": "+why)
 		}
 		w.confirm(uri)
-	})
+	})()
 	if len(failed) == len(w.uris) {
 		return failure(failed[0])
 	}

@@ -349,6 +349,36 @@ func TestManyURIsLeaveRoom(t *testing.T) {
 	}
 }
 
+// What agents have read, and neither hold nor wait for, gives way to others: first what was needed longest ago.
+func TestWhatIsOnlyReadGivesWay(t *testing.T) {
+	p := open(t)
+	a := p.NewMemory(seen.Limits{})
+	doc, ignore := app+"/doc", func(string, string) {}
+	p.read(a, cart, "one")
+	end := p.Await([]string{doc}, ignore)
+	b := p.NewMemory(seen.Limits{})
+	p.read(b, doc, "one")
+	b.End() // the call that waits goes on
+	for i := range 5 {
+		p.now = p.now.Add(time.Second)
+		p.Track([]string{fmt.Sprint(app, "/item/", i)}, ignore)
+	}
+	if n := p.MakeRoom(); n != 3 || p.Revision(app+"/item/2") != 0 || p.Revision(app+"/item/3") == 0 {
+		t.Errorf("%d give way, and %d are left", n, p.Len())
+	}
+	for p.MakeRoom() > 0 {
+	}
+	p.now = p.now.Add(trackFor + time.Second)
+	p.Track(nil, ignore)
+	if p.Sweep(); p.Counted() != 2 || len(p.watched) != 2 || p.Revision(cart) == 0 || p.Revision(doc) == 0 {
+		t.Errorf("with one that is held and one that is awaited, %v are watched", p.watched)
+	}
+	end()
+	if n := p.MakeRoom(); n != 1 || p.Revision(cart) == 0 {
+		t.Errorf("after the wait %d give way", n)
+	}
+}
+
 // What an agent was told that cannot be read is bounded, and ends when the agent is given it.
 func TestUnread(t *testing.T) {
 	p := open(t)

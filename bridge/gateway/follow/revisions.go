@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/coalesce"
@@ -27,6 +28,8 @@ type count struct {
 	// while there is one. held counts Hold's callers.
 	holders, held int
 	followers     map[Follower]bool
+	// waits counts the calls of Await under way: the count stays for them, too.
+	waits int
 	// hash is the hash of the contents at this revision, if known is set.
 	hash  [32]byte
 	known bool
@@ -163,7 +166,7 @@ func (b *Books) release(uri string) {
 	if c == nil {
 		return
 	}
-	if c.holders--; c.holders > 0 || len(c.then) > 0 {
+	if c.holders--; c.holders > 0 || c.waits > 0 || len(c.then) > 0 {
 		return
 	}
 	b.untrack(c)
@@ -203,6 +206,44 @@ func (b *Books) Track(uris []string, then func(uri, why string)) {
 		}
 	}
 }
+
+// Await is Track for a call that waits for changes, until it calls end. Another agent that leaves,
+// or reads much, does not end the counts meanwhile. Afterwards they stay as Track's do.
+func (b *Books) Await(uris []string, then func(uri, why string)) (end func()) {
+	counts := make([]*count, len(uris))
+	for i, uri := range uris {
+		counts[i] = b.makeCount(uri)
+		counts[i].waits++
+	}
+	b.Track(uris, then)
+	return func() {
+		for _, c := range counts {
+			c.waits--
+		}
+	}
+}
+
+// MakeRoom stops tracking half of what nobody holds or waits for, that which no request has needed
+// for longest, and returns how many are counted no more. An agent without a memory holds nothing:
+// one read 10,000 URIs under a template, and no other could wait for a minute. Half, since looking
+// at all for each further URI would take 1 ms.
+func (b *Books) MakeRoom() int {
+	var idle []*count
+	for _, w := range b.watches {
+		if c := w.count; c != nil && c.ready && c.idle() {
+			idle = append(idle, c)
+		}
+	}
+	slices.SortFunc(idle, func(x, y *count) int { return x.used.Compare(y.used) })
+	idle = idle[:(len(idle)+1)/2]
+	for _, c := range idle {
+		b.untrack(c)
+	}
+	return len(idle)
+}
+
+// idle reports whether only the time of the last request keeps the count.
+func (c *count) idle() bool { return c.holders == 0 && c.waits == 0 }
 
 // ask makes the page report changes. Versions that agents saw earlier get old.
 func (b *Books) ask(c *count) {
@@ -246,7 +287,7 @@ func (b *Books) expire(now time.Time) {
 	}
 	for _, w := range b.watches {
 		c := w.count
-		if c == nil || c.holders > 0 || c.asked && !c.ready || now.Sub(c.used) <= keep {
+		if c == nil || !c.idle() || c.asked && !c.ready || now.Sub(c.used) <= keep {
 			continue
 		}
 		b.untrack(c)
