@@ -850,3 +850,28 @@ func TestReadsOfOneAgentLeaveRoomToWaits(t *testing.T) {
 		t.Errorf("another agent waits: %s", text)
 	}
 }
+
+// The waits of one agent leave room to those of others.
+func TestWaitsOfOneAgentLeaveRoom(t *testing.T) {
+	g := newGateway(t, Options{})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/item/{id}": "item ", app + "/doc": "1"})
+	other, a := openAgent(t, g), openEventAgent(t, g, AgentOptions{Transport: TransportRequest})
+	for i := range events.MaxAllURIs/2/50 + 1 {
+		var uris []string
+		for j := range 50 {
+			uris = append(uris, fmt.Sprintf("%s/item/%d.%d", app, i, j))
+		}
+		list, _ := json.Marshal(uris)
+		a.post("tools/call", fmt.Sprintf(`"name":"wait_for_page_update","arguments":{"timeout_ms":25000,"uris":%s}`, list))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	text, err := a.Read(ctx) // of the call that came last
+	if err != nil || !strings.Contains(string(text), "your other calls wait for too many URIs") {
+		t.Errorf("one of many waits is answered %s, %v", text, err)
+	}
+	if text, failed := other.Call("wait_for_page_update",
+		map[string]any{"uris": []string{app + "/doc"}, "timeout_ms": 0}); failed {
+		t.Errorf("another agent waits: %s", text)
+	}
+}

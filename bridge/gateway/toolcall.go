@@ -107,6 +107,8 @@ func (g *Gateway) callTool(ctx context.Context, c *toolCall, t bridge.ToolCall) 
 	}
 }
 
+func (c *toolCall) Party() string { return c.agent.client.name }
+
 func (c *toolCall) Memory() *follow.Memory { return c.agent.memory }
 
 func (c *toolCall) Older() map[string]bool { return c.older }

@@ -15,6 +15,8 @@ type Call interface {
 	// Memory is the agent's memory. It is nil if the agent has gone, and for sessions of one
 	// request.
 	Memory() *follow.Memory
+	// Party is whose share of maxAwaited the call needs.
+	Party() string
 	// Sees reports whether the agent sees a URI or an origin. Others do not exist for it.
 	Sees(uri string) bool
 	// Reminds reports whether results for the agent end with reminders, of at most ReminderChars,

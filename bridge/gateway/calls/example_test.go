@@ -52,6 +52,8 @@ type call struct {
 func (call) Sees(string) bool             { return true }
 func (call) Reminds() (told, inline bool) { return false, false }
 
+func (call) Party() string { return "agent" }
+
 func (c call) Memory() *follow.Memory { return c.memory }
 func (call) Older() map[string]bool   { return nil }
 func (c call) Look(_ context.Context, uris ...string) map[string]*live.Look {

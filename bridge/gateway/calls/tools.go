@@ -9,6 +9,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
 // Unknown is the reason why a URI that no page offers cannot be read.
@@ -46,6 +47,7 @@ type Tools struct {
 	// waiting has the calls of wait_for_page_update from when their URIs are tracked until they
 	// answer. Each adds and removes itself.
 	waiting map[*waiting]bool
+	places  quota.Places // of the URIs of waits
 	// issued has the revisions that agents without a memory were given, and given has their gifts.
 	// Both only grow, within their bounds.
 	issued *seen.Record

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
 const (
@@ -15,6 +17,10 @@ const (
 	// maxGranted bounds the changed resources that a wait returns with contents. It only names the
 	// others.
 	maxGranted = 5
+	// maxAwaited bounds the URIs of all waits under way, as many as a gateway counts: their counts
+	// give way to nobody. An agent has as many as it leaves to others, alone half. With 200 waits
+	// for 50 URIs each, one kept all others from waiting.
+	maxAwaited = 10_000
 )
 
 // A waiting is a call of wait_for_page_update.
@@ -68,7 +74,16 @@ func (t *Tools) wait(ctx context.Context, c Call, args []byte) answer {
 	if len(in.URIs) == 0 {
 		return failure(first + ": " + Unknown)
 	}
-	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
+	in.URIs = slices.Compact(in.URIs)
+	for range in.URIs {
+		leave, ok := t.places.Try(c.Party(), quota.Room{Places: maxAwaited})
+		if !ok {
+			return failure(Wait + ": your other calls wait for too many URIs; the limit is as many " +
+				"as are left to other agents, of " + strconv.Itoa(maxAwaited))
+		}
+		defer leave()
+	}
+	w := &waiting{t: t, c: c, uris: in.URIs, since: in.Since,
 		same: map[string]int64{}, confirmed: map[string]bool{}}
 	return w.run(ctx, time.Duration(min(max(in.Timeout, 0), 25_000))*time.Millisecond)
 }
