@@ -171,6 +171,9 @@ func TestShownCodesBesideTheirField(t *testing.T) {
 	for name, html := range map[string]string{
 		"input-otp": `<div data-input-otp-container=true style="position:relative;display:flex"><div style="display:flex"><div>4</div><div>8</div><div>1</div><div>5</div><div>1</div><div>6</div></div><div style="position:absolute;inset:0;pointer-events:none">
 			<input autocomplete=one-time-code data-input-otp=true inputmode=numeric pattern="^\d+$" maxlength=6 value=481516 style="position:absolute;inset:0;width:calc(100% + 40px);clip-path:inset(0 40px 0 0);height:100%;opacity:1;color:transparent;background:transparent;border:0;letter-spacing:-.5em"></div></div>`,
+		"a clear field": `<div><div>4</div><div>8</div><div>1</div><div>5</div><input autocomplete=one-time-code value=4815 style="position:absolute;opacity:0"></div>`,
+		"a field away":  `<div><b>4</b><b>8</b><b>1</b><b>5</b><input autocomplete=one-time-code value=4815 style="position:absolute;left:-9999px"></div>`,
+		"no box":        `<div><b>4</b><b>8</b><b>_</b><b>_</b><input autocomplete=one-time-code value=48 style="display:none"></div>`,
 	} {
 		if got := b.lines(html); strings.Contains(got, "4") {
 			t.Errorf("%s: an agent reads the code: %q", name, got)

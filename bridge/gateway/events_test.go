@@ -867,7 +867,7 @@ func TestWaitsOfOneAgentLeaveRoom(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	text, err := a.Read(ctx) // of the call that came last
-	if err != nil || !strings.Contains(string(text), "your other calls wait for too many URIs") {
+	if err != nil || !strings.Contains(string(text), "too many URIs are waited for at once") {
 		t.Errorf("one of many waits is answered %s, %v", text, err)
 	}
 	if text, failed := other.Call("wait_for_page_update",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -182,11 +183,13 @@ func (c *toolCall) tell(p bridge.Progress) {
 		return // above all numbers that a client can read
 	}
 	if now += base; now <= c.last && (c.told || c.steps > 0) {
-		now = c.last + 0.001
+		now = max(c.last+0.001, math.Nextafter(c.last, math.Inf(1)))
 	}
-	p.Progress = strconv.AppendFloat(nil, now, 'g', -1, 64)
-	if total, err := strconv.ParseFloat(string(p.Total), 64); err == nil {
-		p.Total = strconv.AppendFloat(nil, base+total, 'g', -1, 64)
+	p.Progress = strconv.AppendFloat(nil, now, 'f', -1, 64)
+	if total, err := strconv.ParseFloat(string(p.Total), 64); err != nil {
+		p.Total = nil
+	} else {
+		p.Total = strconv.AppendFloat(nil, max(base+total, now), 'f', -1, 64)
 	}
 	c.told, c.last = true, now
 	c.g.engine.Progress(c.g.now(), c.id, p)

@@ -51,24 +51,27 @@ export const has = (e: Element, name: string): boolean => getAttribute(e, name) 
 export const styleOf = (element: Element, pseudo?: string): CSSStyleDeclaration => getComputedStyle(element, pseudo);
 
 /**
- * How far a person can scroll back, to the left and up, all that an element is in. What is as far before the
- * window is seen then. Some begin at their end: those from right to left, and columns in reverse.
+ * How far a person can scroll back, to the left and up, what an element is in. What is as far before
+ * the window is seen then. Some begin at their end: those from right to left, and columns in reverse.
  */
 export function backOf(element: Element): { x: number; y: number } {
-  const view = viewOf(element);
-  const back = { x: view.scrollX, y: view.scrollY };
+  const back = { x: 0, y: 0 };
   const up = (e: Element) => slotOf(e) ?? parentElement(e) ?? asElement((parentOf(e) as Partial<ShadowRoot>)?.host);
-  for (let e = up(element); e; e = up(e)) {
-    const { overflowX, overflowY, direction, flexDirection, display } = styleOf(e);
-    const isRoot = /^(html|body)$/.test(tagOf(e));
-    const left = direction === "rtl" ? extentOf.x(e) - widthOf(e) : 0;
-    const above = display.endsWith("flex") && flexDirection === "column-reverse" ? extentOf.y(e) - heightOf(e) : 0;
-    if (isRoot) {
-      if (tagOf(e) === "html") back.x += left;
-      continue;
-    }
-    if (/auto|scroll/.test(overflowX)) back.x += scrolledOf.x(e) + left;
-    if (/auto|scroll/.test(overflowY)) back.y += scrolledOf.y(e) + above;
+  let last = styleOf(element).position;
+  for (let e = up(element); e && last !== "fixed"; e = up(e)) {
+    const { position, overflowX, overflowY, direction, flexDirection } = styleOf(e);
+    // What is placed absolutely does not move with what it is not placed in.
+    if (last === "absolute" && position === "static") continue;
+    last = position;
+    const isRoot = tagOf(e) === "html";
+    if (isRoot || /auto|scroll/.test(overflowX))
+      back.x += (isRoot ? 0 : scrolledOf.x(e)) + (direction === "rtl" ? extentOf.x(e) - widthOf(e) : 0);
+    if (!isRoot && /auto|scroll/.test(overflowY))
+      back.y += scrolledOf.y(e) + (flexDirection === "column-reverse" ? extentOf.y(e) - heightOf(e) : 0);
+  }
+  if (last !== "fixed") {
+    back.x += viewOf(element).scrollX;
+    back.y += viewOf(element).scrollY;
   }
   return back;
 }

@@ -59,8 +59,8 @@ const shaking = (
   "data-active data-selected data-expanded data-collapsed data-hidden data-visible aria-hidden aria-expanded aria-selected aria-current"
 ).split(" ");
 const attributes =
-  "type aria-label aria-expanded aria-selected aria-checked aria-current aria-pressed aria-disabled aria-valuenow " +
-  "aria-valuetext aria-level disabled alt title placeholder value checked selected autocomplete label";
+  "type aria-label aria-checked aria-pressed aria-disabled aria-valuenow aria-valuetext aria-level alt title " +
+  "placeholder value checked selected autocomplete label";
 const changes = { subtree: true, childList: true, characterData: true, attributeOldValue: true };
 const watched = { ...changes, attributes: true };
 const known = new Set([...shaking, ...attributes.split(" ")]);

@@ -269,6 +269,8 @@ export class Reader {
   }
 
   *#make(element: Element, style: CSSStyleDeclaration, how: How, outer: Around): Walk<Piece> {
+    // Also a field that nobody sees may have what it holds drawn beside it.
+    if (make.isField.test(tagOf(element)) && make.isKept(element as Field)) this.#mirror(element as Field);
     // An element that has been removed meanwhile has no display.
     if (!how.display || how.display === "none" || skipped.has(tagOf(element))) return;
     if (this.isLeftOut(element) || this.#mirrors.has(element)) return;
@@ -294,7 +296,6 @@ export class Reader {
     if (make.isField.test(tag)) {
       this.#fields.set(element, stateOf(element));
       const field = element as Field;
-      if (make.isKept(field)) this.#mirror(field);
       const isRead = make.isTick(field) || isLegible(element, element, style, inner);
       if (!isRead && !make.isKept(field)) this.#sum.hidden += make.fieldText(element, tag).length;
       return make.fieldPiece(element, tag, isRead);

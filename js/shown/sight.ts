@@ -159,16 +159,10 @@ export function isLegible(text: Node, element: Element, style: CSSStyleDeclarati
   const isOnPicture = () => alpha >= 0.1 && hasPicture(element, ground, colour);
   return (isSeen || isOutlined(style, ground, opacity) || isOnPicture()) && isThere(text, element, style);
 }
-/** Whether a text is drawn by its outline, or by a shadow beside it. */
-function isOutlined(style: CSSStyleDeclaration, ground: Colour, opacity: number): boolean {
-  const isUnlikeGround = (css: string) => !isLike(above(colourOf(css), ground), ground, opacity);
-  if (parseFloat(style.webkitTextStrokeWidth) >= 0.5 && isUnlikeGround(style.webkitTextStrokeColor)) return true;
-  if (style.textShadow === "none") return false;
-  const shadows = style.textShadow.matchAll(/([a-z]+\([^()]*\)) (-?[\d.]+)px (-?[\d.]+)px ([\d.]+)px/g);
-  return Array.from(shadows).some(
-    ([, css, x, y, blur]) => Math.abs(+x!) < 100 && Math.abs(+y!) < 100 && +blur! < 12 && isUnlikeGround(css!),
-  );
-}
+/** Whether a text is drawn by its outline. */
+const isOutlined = (style: CSSStyleDeclaration, ground: Colour, opacity: number): boolean =>
+  parseFloat(style.webkitTextStrokeWidth) >= 0.5 &&
+  !isLike(above(colourOf(style.webkitTextStrokeColor), ground), ground, opacity);
 /**
  * Whether a picture shows through an element's text: its own, or that of an element that the text
  * flows in.
@@ -210,15 +204,23 @@ function hasPicture(element: Element, ground: Colour, colour: Colour): boolean {
   }
   return false;
 }
-/** Whether what an element has before or after it is a ground of this size. */
-const isPseudoPicture = (e: Element, { width, height }: DOMRect, ground: Colour, colour: Colour): boolean =>
+/** Whether what an element has before or after it is a ground of all of a text. */
+const isPseudoPicture = (e: Element, text: DOMRect, ground: Colour, colour: Colour): boolean =>
   ["::before", "::after"].some((name) => {
     const style = styleOf(e, name);
     if (/^(none|normal)$/.test(style.content) || style.display === "none" || !isPlaced(style)) return false;
-    if (+style.opacity < 0.3 || style.visibility !== "visible") return false;
-    if (parseFloat(style.width) < width * 0.9 || parseFloat(style.height) < height * 0.9) return false;
+    if (+style.opacity < 0.3 || style.visibility !== "visible" || style.clipPath !== "none") return false;
+    if (style.transform !== "none" || styleOf(e).position === "static") return false;
+    const from = boxOf(e);
+    const covers = (begin: "left" | "top", size: "width" | "height") => {
+      const before = text[begin] - from[begin] - parseFloat(style[begin]);
+      return before >= 0 && before + text[size] <= parseFloat(style[size]);
+    };
     const own = colourOf(style.backgroundColor);
-    return isUnlike(style.backgroundImage, ground, colour) || (own[3] > 0.3 && !isLike(above(own, ground), colour));
+    const isOther = own[3] > 0.3 && !isLike(above(own, ground), colour);
+    return (
+      covers("left", "width") && covers("top", "height") && (isOther || isUnlike(style.backgroundImage, ground, colour))
+    );
   });
 const pictures = ["img", "video", "canvas", "svg", "picture", "iframe"];
 function isPicture(element: Element, ground: Colour, colour: Colour): boolean {

@@ -169,7 +169,7 @@ func (c *configuration) run() (err error) {
 	if c.Binary, err = os.Executable(); err != nil {
 		return err
 	}
-	if (c.write || c.live) && !c.remove && !c.skill && !c.overHTTP {
+	if (c.live || c.write && !c.overHTTP) && !c.remove && !c.skill {
 		if err := checkLasts(c.Binary); err != nil {
 			return err
 		}

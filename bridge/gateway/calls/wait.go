@@ -78,8 +78,8 @@ func (t *Tools) wait(ctx context.Context, c Call, args []byte) answer {
 	for range in.URIs {
 		leave, ok := t.places.Try(c.Party(), quota.Room{Places: maxAwaited})
 		if !ok {
-			return failure(Wait + ": your other calls wait for too many URIs; the limit is as many " +
-				"as are left to other agents, of " + strconv.Itoa(maxAwaited))
+			return failure(Wait + ": too many URIs are waited for at once; the limit is " +
+				strconv.Itoa(maxAwaited) + ", and an agent has as many as it leaves to others")
 		}
 		defer leave()
 	}
