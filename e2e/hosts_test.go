@@ -449,12 +449,14 @@ func (of hostProgram) checked(t *testing.T) (row string) {
 	}
 	// After a reload the old revision is of another document: the model gets all again.
 	h.b.navigate(h.s.URL)
-	testkit.Eventually(t, "it finds the tools after a reload", func() bool {
-		return slices.Contains(h.tools(), "resources_read")
+	// A host may list the tools of the document that goes, and have none for a moment.
+	since := h.revision
+	testkit.Eventually(t, "it reads all after a reload", func() bool {
+		if !slices.Contains(h.tools(), "resources_read") {
+			return false
+		}
+		said := h.asks("resources_read", map[string]any{"uri": h.s.URL + "/cart", "since": since})
+		return h.has(said, "thing 39") == nil
 	})
-	said := h.asks("resources_read", map[string]any{"uri": h.s.URL + "/cart", "since": h.revision})
-	if err := h.has(said, "thing 39"); err != nil {
-		t.Errorf("after a reload: %v in %q", err, said)
-	}
 	return row + "\n"
 }
