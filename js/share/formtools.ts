@@ -5,7 +5,8 @@
  * `toolautosubmit`. A browser with SubmitEvent.agentInvoked does all this by itself.
  *
  * Fields that no agent may read (contents.ts) are no parameters. Neither are files, and fields that
- * a person cannot see or change: people must know what they submit.
+ * are hidden, disabled or read-only by their attributes: people must know what they submit. Styles
+ * are not asked, since they also hide a form's later steps.
  */
 import { fieldsOf, holds, is, isField, rememberAll, textOf } from "./contents.ts";
 import { attribute, type Field, isPrivate, isSecret, privately } from "./secrets.ts";
@@ -144,22 +145,43 @@ const fits = (value: unknown, { type, enum: choices, items }: Schema): boolean =
   return `${typeof value}` === type && (!choices || choices.includes(value as string));
 };
 
-/** Fills a form in. If a name, a type or a text is wrong, throws and leaves the form as it was. */
+/**
+ * Fills a form in. If a name, a type or a text is wrong, throws and leaves the form as it was. If
+ * the page does not keep a value, throws and leaves the form as the page has it.
+ */
 function fill(form: HTMLFormElement, input: Input): void {
   const parameters = parametersOf(form);
-  for (const [name, value] of Object.entries(input)) {
+  const values = Object.entries(input);
+  for (const [name, value] of values) {
     const { schema } = parameters.get(name) ?? {};
     if (!schema) throw new Refusal(`The form has no parameter '${name}'.`);
     if (!fits(value, schema)) throw new Refusal(`'${name}' is not of its schema, ${JSON.stringify(schema)}.`);
     const { type } = parameters.get(name)!.fields.find((field) => !keeps(field, value)) ?? {};
     if (type) throw new Refusal(`'${name}' takes no such value of type ${type}.`);
   }
-  for (const [name, value] of Object.entries(input)) {
-    // The page may have made a field anew for the value of another.
-    const now = parametersOf(form).get(name);
-    if (!now || !fits(value, now.schema!)) throw new Refusal(`The page takes no such value for '${name}' any more.`);
-    for (const field of now.fields) set(field, value);
-  }
+  // A page may make a field anew for the value of another, before or after it: what it has not kept
+  // is set once more. It may write a text in its own way.
+  const texts = new Map<string, string>();
+  for (const isLast of [false, false, true])
+    for (const [name, value] of values) {
+      const { fields = [], schema } = parametersOf(form).get(name) ?? {};
+      if (fields[0] && fields.every((field) => has(field, value, texts.get(name)))) continue;
+      if (isLast || !schema || !fits(value, schema))
+        throw new Refusal(`The form is partly filled in: the page does not keep this value of '${name}'.`);
+      for (const field of fields) set(field, value);
+      texts.set(name, `${parametersOf(form).get(name)?.fields[0]?.value}`);
+    }
+}
+
+const isWanted = (value: unknown, one: string): boolean =>
+  Array.isArray(value) ? value.includes(one) : value === one || value === true;
+/** Whether a field has a value: a text, as the page had it when it was set. */
+function has(field: Field, value: unknown, text: string | undefined): boolean {
+  if (isCheckable(field)) return field.checked === isWanted(value, field.value);
+  if (!(field instanceof HTMLSelectElement)) return field.value === text;
+  // Several options may have one value.
+  if (!field.multiple) return field.value === value;
+  return Array.from(field.options).every((one) => one.selected === isWanted(value, one.value));
 }
 
 /** Puts a text into a field, by the browser's own setter. */
@@ -196,12 +218,11 @@ function isSame(field: HTMLInputElement | HTMLTextAreaElement, text: string): bo
  * see a change.
  */
 function set(field: Field, value: unknown): void {
-  const isWanted = (one: string) => (Array.isArray(value) ? value.includes(one) : value === one || value === true);
   if (isCheckable(field)) {
-    if (field.checked !== isWanted(field.value) && (field.type === "checkbox" || !field.checked)) field.click();
+    if (field.checked !== isWanted(value, field.value) && (field.type === "checkbox" || !field.checked)) field.click();
     return;
   }
-  if (field instanceof HTMLSelectElement) for (const one of field.options) one.selected = isWanted(one.value);
+  if (field instanceof HTMLSelectElement) for (const one of field.options) one.selected = isWanted(value, one.value);
   else put(field, `${value}`);
   for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
 }
