@@ -22,6 +22,17 @@ func (b *shownTab) reads(rule string) string {
 		fmt.Sprintf(`return (await shownPage.view(() => {}, %s).read()) ?? "gone"`, rule))
 }
 
+// picker is a script with the picker and what finds parts again.
+func (b *shownTab) picker() (script string) {
+	for name, file := range map[string]string{"anchors": "part.ts", "picker": "pick.ts"} {
+		text, err := bundled("../js/shown/"+file, "../js/node_modules",
+			api.BuildOptions{Format: api.FormatIIFE, GlobalName: name})
+		b.must(err)
+		script += string(text)
+	}
+	return script
+}
+
 // A part is found again after the page has changed, by the best of its anchors that finds one
 // element alone. What none finds is gone, and nothing else is taken for it.
 func TestShownAnchors(t *testing.T) {
@@ -143,6 +154,17 @@ func TestShownParts(t *testing.T) {
 		{`<table id=a><tr><th>X<th>Y<tr><td>1<td>2<tr class=out><td>3<td>4<tr hidden><td>5<td>6</table>`, part("table", ".out", "i"), `[{"X":"1","Y":"2"}]`},
 		{`<table id=a><tr><th>X<th>Y<tr><td>1<td><b style="color: white">unseen</b></table>`,
 			part("table"), `[{"X":"1","Y":""}]`},
+		{`<table id=a><tr><th>Day<th>Time<th>Talk<tr><td rowspan=2>Mon<td>9<td>Keynote<tr><td>10<td>Go<tr><td>Tue<td>9<td>JS</table>`, part("table"),
+			`[{"Day":"Mon","Time":"9","Talk":"Keynote"},{"Day":"Mon","Time":"10","Talk":"Go"},{"Day":"Tue","Time":"9","Talk":"JS"}]`},
+		{`<table id=a><tr><th>Day<th>Time<th>Talk<tr><td>Mon<td colspan=2>All day<tr><td>Tue<td>9<td rowspan=0>Go<tr><td>Wed<td>8</table>`, part("table"),
+			`[{"Day":"Mon","Time":"All day","Talk":"All day"},{"Day":"Tue","Time":"9","Talk":"Go"},{"Day":"Wed","Time":"8","Talk":"Go"}]`},
+		{`<table id=a><thead><tr><th rowspan=2>Name<th colspan=2>Count<tr><th>Now<th>Then</thead><tr><td>Tea<td>1<td>2<tbody><tr><th>Sum<td>3<td>4</table>`, part("table"),
+			`[{"Name":"Tea","Now":"1","Then":"2"},{"Name":"Sum","Now":"3","Then":"4"}]`},
+		{`<table id=a><tr><th>Day<th>Talk<tr><td>Mon<td>1<br>2<br>3<br>4<br>5<br>6<br>7<br>8<br>9<tr><td>Tue<td><a href=/go>Go</a></table>`, part("table"),
+			`[{"Day":"Mon","Talk":"1 2 3 4 5 6 7 8 9"},{"Day":"Tue","Talk":"Go"}]`},
+		{`<div id=a role=table><div role=row><b role=columnheader>X</b><b role=columnheader>Y</b></div><div role=row><b role=cell>1</b><b role=cell>2</b></div></div>`, part("table"), `[{"X":"1","Y":"2"}]`},
+		{`<table id=a><tr><td>Menu<td><table><tr><th>X<th>Y<tr><td>1<td>` + strings.Repeat("long ", 200) + `</table></table>`, part("table"),
+			`[{"X":"1","Y":"` + strings.TrimSpace(strings.Repeat("long ", 200)) + `"}]`},
 		{`<ul id=a><li>One<li>Two</ul>`, part("table"), `["- One","- Two"]`},
 		{`<p id=a>`, part("table"), `[]`},
 		{`<p id=a>One <b class=out>Two</b> <i>Three</i>`, part("text", ".out"), "One Three\n"},
@@ -160,6 +182,21 @@ b</textarea><input aria-label=Tag value=x><input aria-label=Tag value=y><input a
 		if got := b.reads(c.rule); got != c.want {
 			t.Errorf("%s of %s is %s, want %s", c.rule, c.html, got, c.want)
 		}
+	}
+	// A long table is read on by the place that the last row says.
+	b.shows(`<table id=a><tr><th>Name<th>Text` + strings.Repeat("<tr><td>x<td>"+strings.Repeat("y", 1000), 300) + `</table>`)
+	count := inWorld[[]int](b, `const table = shownPage.view(() => {}, `+part("table")+`);
+		const seen = []; let from = 0;
+		for (let page = 0; page < 5; page++) {
+			const rows = JSON.parse(await table.read({ from }));
+			const last = rows.at(-1);
+			seen.push(rows.filter((row) => row.Name === "x" && row.Text.length === 1000).length);
+			if (typeof last !== "string") return seen;
+			from = +/read from (\d+)/.exec(last)[1];
+		}
+		return seen`)
+	if sum := count[0] + count[len(count)-1]; len(count) != 2 || sum != 300 {
+		t.Errorf("300 rows are read as %v", count)
 	}
 	// Values are followed, and what is excluded is not.
 	b.shows(`<form id=a><input id=in aria-label=Name value=1><p id=out class=out>x</form>`)
@@ -266,18 +303,11 @@ const pickScript = `
 func TestShownPicks(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
-	script := ""
-	for name, file := range map[string]string{"anchors": "part.ts", "picker": "pick.ts"} {
-		text, err := bundled("../js/shown/"+file, "../js/node_modules",
-			api.BuildOptions{Format: api.FormatIIFE, GlobalName: name})
-		b.must(err)
-		script += string(text)
-	}
 	got := inWorld[struct {
 		All, Right, Gone, Missed, Wrong int
 		Lines                           []string
 		MissedIn                        string
-	}](b, script+pickScript)
+	}](b, b.picker()+pickScript)
 	t.Logf("of %d parts after changes, %d are found, %d that have gone are not, %d are not found though they are there (%s), and %d are wrong",
 		got.All, got.Right, got.Gone, got.Missed, got.MissedIn, got.Wrong)
 	if there := got.Right + got.Missed; there < 300 || got.Gone < 50 || got.Right*100 < there*85 ||
@@ -361,14 +391,7 @@ func TestPickedWhileAnAgentRuns(t *testing.T) {
 func TestShownPicksByCountedIDs(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
-	script := ""
-	for name, file := range map[string]string{"anchors": "part.ts", "picker": "pick.ts"} {
-		text, err := bundled("../js/shown/"+file, "../js/node_modules",
-			api.BuildOptions{Format: api.FormatIIFE, GlobalName: name})
-		b.must(err)
-		script += string(text)
-	}
-	inWorld[any](b, script+`globalThis.anchors = anchors; globalThis.picker = picker`)
+	inWorld[any](b, b.picker()+`globalThis.anchors = anchors; globalThis.picker = picker`)
 	for _, ids := range [][2]string{{"radix-:ra:", "radix-:rb:"}, {"headlessui-panel-:ri:", "headlessui-panel-:rj:"}, {"_r_a_", "_r_b_"}, {"«ra»", "«rb»"}} {
 		b.shows(`<main><div id="` + ids[0] + `"><p>Balance of Ada: a</p></div><div id="` + ids[1] + `"><p>Balance of Bob: b</p></div></main>`)
 		rule := inWorld[string](b, `globalThis.rule = picker.ruleOf(document, document.querySelector("main > div")); return JSON.stringify(rule.find)`)

@@ -179,4 +179,20 @@ func TestShownCodesBesideTheirField(t *testing.T) {
 			t.Errorf("%s: an agent reads the code: %q", name, got)
 		}
 	}
+	// Boxes that are drawn anew beside the field, which is as it was; a part within the boxes.
+	b.lines(`<div><div id=boxes><b>4</b><b>8</b></div><input id=code autocomplete=one-time-code value=48></div>`)
+	run[any](b.tab, `boxes.innerHTML = "<i>4</i><i>8</i>"`)
+	if got := inWorld[string](b, "return lines()"); strings.Contains(got, "4") {
+		t.Errorf("drawn anew: an agent reads the code: %q", got)
+	}
+	for _, css := range []string{"#boxes", "#boxes i"} {
+		if got := b.reads(`{ find: [{ css: "` + css + `" }] }`); strings.Contains(got, "4") {
+			t.Errorf("the part %s: an agent reads the code: %q", css, got)
+		}
+	}
+	// What had a code has another text later.
+	run[any](b.tab, `code.remove(); boxes.textContent = "Paid"`)
+	if got := inWorld[string](b, "return lines()"); got != "Paid\n" {
+		t.Errorf("after the code: %q", got)
+	}
 }

@@ -382,7 +382,8 @@ export class Follower {
         }
         if (reader.clock !== before && round < 8) continue;
         this.#isWhole = isWhole;
-        return element === null ? gone : watch.part ? lookOf(watch.part, element!, step.value, reader) : step.value;
+        if (element === null) return gone;
+        return watch.part ? lookOf(watch.part, element!, step.value, reader, sight) : step.value;
       }
     } finally {
       const now = this.#clock.now();

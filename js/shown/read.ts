@@ -105,8 +105,9 @@ export class Reader {
   readonly #changed = new WeakMap<Node, number>();
   readonly #shaken = new WeakMap<Element, number>();
   readonly #nudged = new WeakMap<Element, number>();
-  /** What shows the secret of a field. */
-  readonly #mirrors = new WeakSet<Element>();
+  /** Fields with a secret that were met, and what shows such a secret, with its text. */
+  readonly #secrets = new Set<Field>();
+  readonly #mirrors = new Map<Element, string>();
   /** The documents of frames → the frames. */
   readonly #frameOf = new WeakMap<Node, Element>();
   /** Fields → what they had, and labels → their fields. Scripts set values without an event. */
@@ -126,9 +127,21 @@ export class Reader {
     this.#except = except;
   }
 
-  /** Whether a page or the user has excluded an element. */
+  /** Whether a page or the user has excluded an element, or it shows a secret. */
   isLeftOut(element: Element): boolean {
-    return has(element, privately) || (!!this.#except && dom.isLike(element, this.#except));
+    const isExcluded = !!this.#except && dom.isLike(element, this.#except);
+    return has(element, privately) || isExcluded || this.#mirrors.has(element);
+  }
+  /** Whether the last look had something of an element, and all of it. */
+  shows(element: Element): boolean {
+    return this.#kept.get(element)?.piece !== undefined;
+  }
+  /** What it had, in one line; undefined of an element without a box. */
+  lineOf(element: Element, links: boolean): string | undefined {
+    const { piece, how } = this.#kept.get(element) ?? {};
+    if (!how || how.display === "none") return;
+    const text = oneLine(piece);
+    return asRead(links ? linked(text, shortAddress) : plain(text)).text;
   }
 
   /** Forgets the pieces of a node and of all around it. */
@@ -167,12 +180,25 @@ export class Reader {
       if (isGone || stateOf(field) !== before)
         for (const one of [field, before]) if (typeof one === "object") this.stale(one as Element);
     }
+    for (const [box, text] of this.#mirrors)
+      if (!dom.isConnected(box) || dom.textContent(box) !== text) {
+        this.#mirrors.delete(box);
+        this.clock++;
+        this.shake(box);
+      }
+    // The field of the boxes may be outside the part.
+    for (let e = part, up = 0; e && up < 4; up++, e = dom.parentElement(e))
+      for (const one of Array.from(dom.all(e, "input")).slice(0, 50))
+        if (make.isKept(one as Field)) this.#secrets.add(one as Field);
+    for (const field of this.#secrets)
+      if (dom.isConnected(field)) this.#mirror(field);
+      else this.#secrets.delete(field);
     const { origin, pathname, search } = location;
     const title = cut(squash(dom.titleOf(this.#document)), 200);
     const url = origin + cut(withoutSecrets(pathname + search), 200);
     const head = part !== undefined ? [] : [`title: ${title}`, `url: ${url}`];
-    // A line may be shorter than what it is made of.
-    for (let enough = from + most.text; ; enough *= 2) {
+    // A line may be shorter than what it is made of. A part's rows need all of their elements.
+    for (let enough = from + most.text * (part ? 2 : 1); ; enough *= 2) {
       this.#enough = enough;
       const sum = (this.#sum = { used: 0, hidden: 0, elements: 0 });
       this.#isCut = false;
@@ -270,10 +296,13 @@ export class Reader {
 
   *#make(element: Element, style: CSSStyleDeclaration, how: How, outer: Around): Walk<Piece> {
     // Also a field that nobody sees may have what it holds drawn beside it.
-    if (make.isField.test(tagOf(element)) && make.isKept(element as Field)) this.#mirror(element as Field);
+    if (make.isField.test(tagOf(element)) && make.isKept(element as Field)) {
+      this.#secrets.add(element as Field);
+      this.#mirror(element as Field);
+    }
     // An element that has been removed meanwhile has no display.
     if (!how.display || how.display === "none" || skipped.has(tagOf(element))) return;
-    if (this.isLeftOut(element) || this.#mirrors.has(element)) return;
+    if (this.isLeftOut(element)) return;
     if (style.contentVisibility === "hidden" && how.display !== "inline") return;
     const shown = this.#shown(element, outer, style, how);
     const { tag, role, inner } = shown;
@@ -384,7 +413,7 @@ export class Reader {
       if (bare(others.map(dom.textContent).join("")) !== value) continue;
       for (const one of others) {
         if (this.#mirrors.has(one)) continue;
-        this.#mirrors.add(one);
+        this.#mirrors.set(one, dom.textContent(one)!);
         this.clock++;
         this.shake(one);
       }
