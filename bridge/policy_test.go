@@ -77,7 +77,7 @@ var packages = []row{
 		"bridge/internal/taburi", ""},
 	{"bridge/internal/peer", native, "", "golang.org/x/sys"},
 	{"bridge/internal/userdir", native, "bridge/internal/retry", "golang.org/x/sys"},
-	{"bridge/internal/parts", native, "bridge/internal/userdir bridge/weborigin", "github.com/go-json-experiment/json"},
+	{"bridge/internal/parts", native, "bridge/internal/userdir bridge/weborigin", "github.com/go-json-experiment/json github.com/tailscale/hujson"},
 	{"bridge/internal/secret", native, "bridge/internal/userdir", ""},
 	{"bridge/internal/wsconn", native, "bridge/internal/quota", "github.com/coder/websocket"},
 	{"bridge/internal/...", native, "", ""},

@@ -70,7 +70,7 @@ func pickCommand() *cobra.Command {
 					return fmt.Errorf("nothing was added to %s", file)
 				}
 			}
-			if err := parts.Add(file, picked.Origin, name, picked.Rule); err != nil {
+			if err := parts.Add(cmd.Context(), file, picked.Origin, name, picked.Rule); err != nil {
 				return err
 			}
 			path, err := filepath.Abs(file)

@@ -12,6 +12,8 @@
 package parts
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tailscale/hujson"
 
 	"github.com/pagewire/pagewire/bridge/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/weborigin"
@@ -65,20 +68,23 @@ const (
 
 // Read reads a file. Its errors name the file, the rule and the remedy.
 func Read(file string) (Rules, error) {
+	rules, _, err := read(file)
+	return rules, err
+}
+
+func read(file string) (rules Rules, text []byte, err error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("the file of parts cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("the file of parts cannot be read: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("the file of parts %s cannot be read: %w", file, err)
+	if text, err = io.ReadAll(io.LimitReader(f, MaxFile+1)); err != nil {
+		return nil, nil, fmt.Errorf("the file of parts %s cannot be read: %w", file, err)
 	}
-	rules, err := Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("the file of parts %s: %w", file, err)
+	if rules, err = Parse(text); err != nil {
+		return nil, nil, fmt.Errorf("the file of parts %s: %w", file, err)
 	}
-	return rules, nil
+	return rules, text, nil
 }
 
 // Parse reads the text of a file.
@@ -203,12 +209,27 @@ func (r Rule) IsByPlace() bool {
 	return !slices.ContainsFunc(r.Find, func(a Anchor) bool { return a.Place == "" })
 }
 
-// Add adds a part to a file, or makes the file. All else in it stays. Nothing is written where that
-// fails, or where the origin has a part of that name.
-func Add(file, origin, name string, r Rule) error {
-	rules, err := Read(file)
+// Add adds a part to a file, or makes the file. All else in it stays, byte for byte. Nothing is
+// written where that fails, or where the origin has a part of that name. Others who add to the file
+// meanwhile wait for each other.
+func Add(ctx context.Context, file, origin, name string, r Rule) error {
+	target, err := targetOf(file)
+	if err != nil {
+		return err
+	}
+	dir, err := userdir.Open(target) // a lock of this file's own
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	lock, err := dir.Lock(ctx, "parts")
+	if err != nil {
+		return fmt.Errorf("the part %q cannot be added to %s: %w", name, file, err)
+	}
+	defer lock.Remove()
+	rules, text, err := read(file)
 	if errors.Is(err, os.ErrNotExist) {
-		rules = Rules{}
+		text = []byte("{}\n")
 	} else if err != nil {
 		return err
 	}
@@ -216,30 +237,85 @@ func Add(file, origin, name string, r Rule) error {
 		return fmt.Errorf("the file of parts %s has the part %q of %s already: choose another name",
 			file, name, origin)
 	}
-	named := map[string]Rule{name: r}
-	maps.Copy(named, rules[origin])
-	rules = maps.Clone(rules)
-	rules[origin] = named
-	text, err := json.Marshal(rules, json.Deterministic(true), jsontext.WithIndent("  "))
-	if err == nil {
+	if text, err = insert(text, origin, name, r); err == nil {
 		_, err = Parse(text)
 	}
 	if err != nil {
 		return fmt.Errorf("the part %q cannot be added to %s: %w", name, file, err)
 	}
-	return replace(file, append(text, '\n'))
+	return replace(target, text)
+}
+
+// insert adds a part to the text of a file, in a line of its own after the other parts of its
+// origin.
+func insert(text []byte, origin, name string, r Rule) ([]byte, error) {
+	root, err := hujson.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	rules, _ := root.Value.(*hujson.Object)
+	if rules == nil {
+		return nil, errors.New("it is no object")
+	}
+	var named *hujson.Object
+	for i := range rules.Members {
+		if rules.Members[i].Name.Value.(hujson.Literal).String() == origin {
+			named, _ = rules.Members[i].Value.Value.(*hujson.Object)
+		}
+	}
+	end := "\n" // of a line before the last bracket
+	if bytes.Contains(text, []byte("\r\n")) {
+		end = "\r\n"
+	}
+	unit := "  "
+	if len(rules.Members) > 0 {
+		unit = strings.TrimLeft(string(rules.Members[0].Name.BeforeExtra), "\r\n")
+	}
+	if named == nil {
+		named = &hujson.Object{}
+		add(rules, end, unit, origin, hujson.Value{Value: named})
+	}
+	value, err := json.Marshal(r, jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
+	if err != nil {
+		return nil, err
+	}
+	rule, err := hujson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	add(named, end+unit, unit, name, rule)
+	return root.Pack(), nil
+}
+
+// add puts a member after the others, indented as the first.
+func add(o *hujson.Object, end, unit, name string, value hujson.Value) {
+	before := hujson.Extra(end + unit)
+	if len(o.Members) > 0 {
+		before = o.Members[0].Name.BeforeExtra
+	} else {
+		o.AfterExtra = hujson.Extra(end)
+	}
+	value.BeforeExtra = hujson.Extra(" ")
+	o.Members = append(o.Members, hujson.ObjectMember{
+		Name: hujson.Value{BeforeExtra: before, Value: hujson.String(name)}, Value: value})
+}
+
+// targetOf returns the path of a file without links.
+func targetOf(file string) (string, error) {
+	target, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		if _, err := os.Lstat(file); err == nil {
+			return "", fmt.Errorf(
+				"the file of parts %s is a link to a file that is not there: make the file, or remove the link",
+				file)
+		}
+		target = file
+	}
+	return filepath.Abs(target)
 }
 
 // replace writes a file as a whole, or not at all.
-func replace(file string, data []byte) (err error) {
-	target, err := filepath.EvalSymlinks(file)
-	if err == nil {
-		file = target
-	} else if _, err := os.Lstat(file); err == nil {
-		return fmt.Errorf(
-			"the file of parts %s is a link to a file that is not there: make the file, or remove the link",
-			file)
-	}
+func replace(file string, data []byte) error {
 	mode := os.FileMode(0o600)
 	if info, err := os.Stat(file); err == nil {
 		mode = info.Mode().Perm()

@@ -1,12 +1,14 @@
 package parts
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -123,6 +125,7 @@ func TestPaths(t *testing.T) {
 
 // A part is added to what there is. Where that fails the file stays as it was.
 func TestAdd(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "parts.json"), filepath.Join(dir, "link.json")
 	rule := Rule{Find: []Anchor{{CSS: "main > p"}, {Place: "p"}}, As: "text"}
@@ -134,7 +137,7 @@ func TestAdd(t *testing.T) {
 		}
 		return string(text)
 	}
-	if err := Add(file, "https://ci.example", "first", rule); err != nil || !strings.Contains(read(), `"css": "main > p"`) {
+	if err := Add(t.Context(), file, "https://ci.example", "first", rule); err != nil || !strings.Contains(read(), `"css": "main > p"`) {
 		t.Fatalf("a new file: %v", err)
 	}
 	if err := os.WriteFile(file, []byte(example), 0o640); err != nil {
@@ -148,7 +151,7 @@ func TestAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, origin := range []string{"https://ci.example", "https://new.example"} {
-		if err := Add(link, origin, "new", rule); err != nil {
+		if err := Add(t.Context(), link, origin, "new", rule); err != nil {
 			t.Fatal(err)
 		}
 		if before[origin] == nil {
@@ -161,7 +164,7 @@ func TestAdd(t *testing.T) {
 	}
 	text := read()
 	for name, origin := range map[string]string{"new": "https://new.example", "a/b": "https://new.example", "x": "new.example"} {
-		if err := Add(file, origin, name, rule); err == nil || !strings.Contains(err.Error(), file) || read() != text {
+		if err := Add(t.Context(), file, origin, name, rule); err == nil || !strings.Contains(err.Error(), file) || read() != text {
 			t.Errorf("%s of %s: %v, and the file is %s", name, origin, err, read())
 		}
 	}
@@ -169,7 +172,7 @@ func TestAdd(t *testing.T) {
 		if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Add(file, "https://new.example", "y", rule); err == nil || read() != broken {
+		if err := Add(t.Context(), file, "https://new.example", "y", rule); err == nil || read() != broken {
 			t.Errorf("a broken file: %v, %s", err, read())
 		}
 	}
@@ -183,6 +186,7 @@ func TestAdd(t *testing.T) {
 
 // A link to a file that is not there, as on a disk that is not mounted, stays.
 func TestAddThroughLinkToNothing(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := t.TempDir()
 	for name, to := range map[string]string{"near": "missing.json", "far": filepath.Join(dir, "missing", "parts.json"),
 		"chain": "near", "round": "round"} {
@@ -190,7 +194,7 @@ func TestAddThroughLinkToNothing(t *testing.T) {
 		if err := os.Symlink(to, link); err != nil {
 			t.Fatal(err)
 		}
-		err := Add(link, "https://ci.example", "jobs", Rule{Find: []Anchor{{CSS: "p"}}})
+		err := Add(t.Context(), link, "https://ci.example", "jobs", Rule{Find: []Anchor{{CSS: "p"}}})
 		if info, lost := os.Lstat(link); err == nil || lost != nil || info.Mode()&os.ModeSymlink == 0 {
 			t.Errorf("%s: %v, and it is %v, %v", name, err, info, lost)
 		}
@@ -207,6 +211,45 @@ func TestAddressThatIsNone(t *testing.T) {
 		"https://ci.example:port/", "https://ci.example/\x7f"} {
 		if got := rules.Of("https://ci.example", address); len(got) != 1 || got["all"].Path != "" {
 			t.Errorf("%q has %v", address, got)
+		}
+	}
+}
+
+// Those who add at once lose nothing of each other's.
+func TestAddAtOnce(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	file := filepath.Join(t.TempDir(), "parts.json")
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			rule := Rule{Find: []Anchor{{CSS: "main"}}}
+			if err := Add(t.Context(), file, "https://ci.example", fmt.Sprint("part", i), rule); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if rules, err := Read(file); err != nil || len(rules["https://ci.example"]) != 20 {
+		t.Errorf("%d of 20 parts are there: %v", len(rules["https://ci.example"]), err)
+	}
+}
+
+// A person's lines stay as they are written, in their order.
+func TestAddKeepsLines(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	file := filepath.Join(t.TempDir(), "parts.json")
+	const first = "{\r\n    \"https://z.example\": {\r\n        \"price\": { \"find\": [{ \"css\": \"a\" }] }"
+	for _, c := range [][3]string{
+		{first + "\r\n    }\r\n}\r\n", "https://z.example", first + ",\r\n        \"jobs\": {\"find\": [{\"css\": \"main\"}]}\r\n    }\r\n}\r\n"},
+		{first + "\r\n    }\r\n}\r\n", "https://a.example", first + "\r\n    },\r\n    \"https://a.example\": {\r\n        \"jobs\": {\"find\": [{\"css\": \"main\"}]}\r\n    }\r\n}\r\n"},
+		{"{}", "https://a.example", "{\n  \"https://a.example\": {\n    \"jobs\": {\"find\": [{\"css\": \"main\"}]}\n  }\n}"},
+	} {
+		if err := os.WriteFile(file, []byte(c[0]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Add(t.Context(), file, c[1], "jobs", Rule{Find: []Anchor{{CSS: "main"}}})
+		if text, _ := os.ReadFile(file); err != nil || string(text) != c[2] {
+			t.Errorf("%v, %q, want %q", err, text, c[2])
 		}
 	}
 }
