@@ -348,9 +348,6 @@ func New(o Options, host Host) *Engine {
 		joinable: map[string]*call{},
 		fresh:    map[string]*freshReads{},
 	}
-	if restricts {
-		e.registry.Sign = o.SignCursor
-	}
 	for kind := range e.list {
 		e.list[kind].Value = listKind(kind)
 	}

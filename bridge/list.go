@@ -67,7 +67,7 @@ func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
 		return fault
 	}
 	p := e.newPage(e.result(r).Raw(key).Raw(`[`), e.registry.Len(), e.registry.Bytes())
-	next, err := e.registry.Page(templates, cursor, func(entry *resource.Entry) bool {
+	next, err := e.registered(templates, cursor, func(entry *resource.Entry) bool {
 		if r.port.hides(entry.URI) {
 			return true
 		}
@@ -81,6 +81,22 @@ func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
 	}
 	e.send(r.port, e.listed(r, p.text.Raw(`]`), next))
 	return nil
+}
+
+// registered is Registry.Page, with cursors that no agent can read or make.
+func (e *Engine) registered(templates bool, cursor string, take func(*resource.Entry) bool) (
+	next string, err error) {
+	seals := restricts && e.opt.SealCursor != nil
+	if seals && cursor != "" {
+		if cursor = e.opt.OpenCursor(cursor); cursor == "" {
+			return "", &resource.Error{Reason: resource.BadCursor, Message: "Invalid cursor"}
+		}
+	}
+	next, err = e.registry.Page(templates, cursor, take)
+	if seals && next != "" {
+		next = e.opt.SealCursor(next)
+	}
+	return next, err
 }
 
 // listed completes the answer that holds one page of a list.

@@ -27,10 +27,10 @@ type Options struct {
 	// HeartbeatInterval is the time between two heartbeats of an event stream. Default 15,000 ms:
 	// clients give up after a minute.
 	HeartbeatInterval Time
-	// SignCursor signs the cursors of lists of resources, so that an agent can make none: from one
-	// that is accepted it would learn how many resources there are that it does not see. Default
-	// none.
-	SignCursor func(cursor string) string
+	// SealCursor encrypts the cursors of lists of resources, and OpenCursor returns what it has
+	// encrypted, or "" for any other text. An agent would learn from a cursor how many resources
+	// there are that it does not see. Default none.
+	SealCursor, OpenCursor func(cursor string) string
 	// Skills are served to agents. Default none.
 	Skills []Skill
 	// ExposeErrors shows agents the host's Detail of a failed read. It is off because a page's

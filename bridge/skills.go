@@ -20,7 +20,7 @@ func (e *Engine) listSkills(r *request) *wire.Error {
 			p.put(p.text.Next().Raw(e.opt.Skills[i].Entry))
 		}
 	}
-	next, err := e.registry.Page(false, cursor, func(entry *resource.Entry) bool {
+	next, err := e.registered(false, cursor, func(entry *resource.Entry) bool {
 		return !e.isSkill(entry) || r.port.hides(entry.URI) ||
 			p.add(describeSkill(p.text.Next(), entry))
 	})

@@ -2,13 +2,15 @@ package gateway
 
 import (
 	"cmp"
-	"crypto/hmac"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -173,13 +175,15 @@ func New(o Options) *Gateway {
 	g.catalog = catalog.New((*routes)(g))
 	g.books = follow.New((*source)(g))
 	g.tools.init(g)
+	seal, open := sealer()
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		// page.go checks that a URI is at the page's origin.
 		Rule:  bridge.Rule{Any: true, Web: !o.AnyScheme},
 		Tools: true, UnlistedTools: true, Events: true, Skills: skills.Served(),
 		Several:      o.Found != nil,
-		SignCursor:   cursorSigner(),
+		SealCursor:   seal,
+		OpenCursor:   open,
 		PageSize:     maxTools, // Codex reads only the first page
 		ExposeErrors: true,     // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
@@ -200,14 +204,28 @@ func New(o Options) *Gateway {
 	return g
 }
 
-// cursorSigner returns a function that signs cursors with a secret of its own.
-func cursorSigner() func(cursor string) string {
-	secret := rand.Text()
-	return func(cursor string) string {
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write([]byte(cursor))
-		return hex.EncodeToString(mac.Sum(nil)[:8])
+// sealer returns functions that encrypt texts with a key of their own, and decrypt what they have
+// encrypted.
+func sealer() (seal, open func(text string) string) {
+	key := make([]byte, 16)
+	rand.Read(key)
+	block, _ := aes.NewCipher(key)                // no error: the key is of AES-128
+	gcm, _ := cipher.NewGCMWithRandomNonce(block) // no error: the block is of AES
+	seal = func(text string) string {
+		// All have one length: two numbers have at most 41 characters.
+		return hex.EncodeToString(gcm.Seal(nil, nil, fmt.Appendf(nil, "%-48s", text), nil))
 	}
+	open = func(sealed string) string {
+		bytes, err := hex.DecodeString(sealed)
+		if err == nil {
+			bytes, err = gcm.Open(nil, nil, bytes, nil)
+		}
+		if err != nil {
+			return ""
+		}
+		return strings.TrimRight(string(bytes), " ")
+	}
+	return seal, open
 }
 
 // One program shows its model the first 247 characters of this, three show all of it, and three

@@ -326,15 +326,28 @@ func TestAllowedOrigins(t *testing.T) {
 	}
 }
 
-// Cursors are of our own making: from one that it made itself, an agent would count what it may not see.
+// Cursors are of our own making, and encrypted: an agent would count what it may not see.
 func TestCursorsTellNothing(t *testing.T) {
 	g := newGateway(t, Options{})
-	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "1"})
+	own := map[string]string{}
+	for n := range maxTools + 1 {
+		own[fmt.Sprint(app, "/doc", n)] = "1"
+	}
+	openPage(t, g, tabInfo("a"), own)
 	a, _ := openAgentWith(t, g, AgentOptions{Only: []string{app}})
 	openPage(t, g, PageInfo{Tab: "b", Origin: bank, URL: bank + "/", Title: "Bank", Transport: "test"},
 		map[string]string{bank + "/1": "1", bank + "/2": "1"})
+	list, err := a.ListResources(t.Context(), nil)
+	if err != nil || len(list.NextCursor) != 2*(12+48+16) { // as hex: nonce, text and tag
+		t.Fatalf("the first page: %v, %v", list, err)
+	}
+	first, listed := list.NextCursor, len(list.Resources)
+	if list, err = a.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: first}); err != nil ||
+		listed+len(list.Resources) != len(own) {
+		t.Errorf("%d of %d and %v, %v", listed, len(own), list, err)
+	}
 	for n := range 5 {
-		for _, cursor := range []string{fmt.Sprintf("r1.%d", n), fmt.Sprintf("r%d.1.", n), fmt.Sprintf("r1.%d.0123456789abcdef", n)} {
+		for _, cursor := range []string{first[:len(first)-1] + "g", first + "00", fmt.Sprintf("r1.%d", n), fmt.Sprintf("r%d.1.", n), fmt.Sprintf("r1.%d.0123456789abcdef", n)} {
 			if _, err := a.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: cursor}); err == nil {
 				t.Errorf("the cursor %s is accepted", cursor)
 			}

@@ -21,10 +21,6 @@ func (e *Entry) Template() bool { return e.template.parts != nil }
 // A Registry holds the entries of one host. Create it with NewRegistry. Only Add, Remove and
 // Replace change it; it is not safe for concurrent use.
 type Registry struct {
-	// Sign, if it is set, signs the cursors of listings. Otherwise whoever may not see all entries
-	// can make cursors, and learn from the errors how many entries there have been.
-	Sign func(cursor string) string
-
 	rule   Rule
 	max    int // entries; 0 or less is no bound
 	maxURI int // bytes; 0 or less is no bound
@@ -237,27 +233,26 @@ func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (
 		}
 		from = after(g.ordered, seq)
 	}
-	last := cursor
+	last := uint64(0)
 	for _, e := range g.ordered[from:after(g.ordered, end)] {
 		if templates && e.Pattern == "" || !templates && e.Template() || e.Unlisted {
 			continue
 		}
-		if !take(e) {
-			return last, nil
+		if take(e) {
+			last = e.seq
+			continue
 		}
-		last = g.formatCursor(e.seq, end, templates)
+		if last == 0 {
+			return cursor, nil
+		}
+		return formatCursor(last, end, templates), nil
 	}
 	return "", nil
 }
 
 // A cursor is a letter for its listing and two seqs: of the last entry, and of the list's end.
-// The signature, if there is one, follows them.
-func (g *Registry) formatCursor(seq, end uint64, templates bool) string {
-	cursor := string(cursorLetter(templates)) + decimal(seq) + "." + decimal(end)
-	if g.Sign != nil {
-		cursor += "." + g.Sign(cursor)
-	}
-	return cursor
+func formatCursor(seq, end uint64, templates bool) string {
+	return string(cursorLetter(templates)) + decimal(seq) + "." + decimal(end)
 }
 
 // parseCursor accepts only cursors that formatCursor can have made here. A cursor of another
@@ -265,16 +260,13 @@ func (g *Registry) formatCursor(seq, end uint64, templates bool) string {
 func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, ok bool) {
 	n := &seq
 	for i := 1; i < len(cursor); i++ {
-		if c := cursor[i]; c == '.' && n == &end {
-			break // the signature
-		} else if c == '.' {
+		if c := cursor[i]; c == '.' {
 			n = &end
 		} else {
 			*n = *n*10 + uint64(c-'0') // other characters, and overflows, fail the comparison below
 		}
 	}
-	return seq, end, 0 < seq && seq <= end && end <= g.seq &&
-		g.formatCursor(seq, end, templates) == cursor
+	return seq, end, 0 < seq && seq <= end && end <= g.seq && formatCursor(seq, end, templates) == cursor
 }
 
 func cursorLetter(templates bool) rune {
