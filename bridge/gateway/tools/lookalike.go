@@ -11,26 +11,19 @@ import (
 // that is changed, missing or added.
 
 // LookLikeOurs reports whether a name looks like one of ours.
-func (n *Names) LookLikeOurs(name string) bool { return n.likeOurs(skeleton(name)) }
+func (n *Names) LookLikeOurs(name string) bool { return n.likeOurs(skeleton(name), 1) }
 
-// TitleLooksLikeOurs is LookLikeOurs for a title, which programs show in place of the name. Most
-// signs of a title may be of another script, as in Chinese: then it looks like none of ours.
-func (n *Names) TitleLooksLikeOurs(title string) bool {
-	s, others := skeleton(title), 0
-	for _, r := range s {
-		if r == anySign {
-			others++
-		}
-	}
-	return 2*others < len(s) && n.likeOurs(s)
-}
+// TitleLooksLikeOurs is LookLikeOurs for a title, which programs show in place of the name. It may
+// be of another script, as in Chinese: where more than half of a name would be signs of that, it
+// looks like none of ours.
+func (n *Names) TitleLooksLikeOurs(title string) bool { return n.likeOurs(skeleton(title), 2) }
 
-func (n *Names) likeOurs(s []rune) bool {
+func (n *Names) likeOurs(s []rune, share int) bool {
 	if strings.HasPrefix(string(s), string(skeleton(us))) {
 		return true
 	}
 	for _, own := range n.ours {
-		if holds(s, skeleton(own)) {
+		if want := skeleton(own); holds(s, want, len(want)/share) {
 			return true
 		}
 	}
@@ -66,26 +59,31 @@ func skeleton(name string) []rune {
 	return s
 }
 
-// holds reports whether some part of s differs from want by at most one sign: Sellers' algorithm,
-// which is Levenshtein's distance to the best part. Names have about 20 signs; s is cut after 256.
-func holds(s, want []rune) bool {
+// holds reports whether some part of s differs from want by at most one sign, and has at most so
+// many signs of other scripts: Sellers' algorithm, which is Levenshtein's distance to the best
+// part. Names have about 20 signs; s is cut after 256.
+func holds(s, want []rune, others int) bool {
 	const longest = 256
 	s = s[:min(len(s), longest)]
-	// above[i] is the least distance of want[:i] to a part that ends before the current sign.
-	above, now := make([]int, len(want)+1), make([]int, len(want)+1)
+	// above[i][d] is the least number of signs of other scripts with which a part that ends before
+	// the current sign has want[:i] with d differences.
+	above, now := make([][2]int, len(want)+1), make([][2]int, len(want)+1)
 	for i := range above {
-		above[i] = i
+		above[i] = [2]int{longest + 1, longest + 1}
 	}
+	above[0], above[1] = [2]int{}, [2]int{longest + 1, 0}
 	for _, r := range s {
-		now[0] = 0
 		for i, w := range want {
-			cost := 1
-			if r == w || r == anySign {
-				cost = 0
+			same := [2]int{longest + 1, longest + 1}
+			switch r {
+			case w:
+				same = above[i]
+			case anySign:
+				same = [2]int{above[i][0] + 1, above[i][1] + 1}
 			}
-			now[i+1] = min(above[i]+cost, above[i+1]+1, now[i]+1)
+			now[i+1] = [2]int{same[0], min(same[1], above[i][0], above[i+1][0], now[i][0])}
 		}
-		if now[len(want)] <= 1 {
+		if last := now[len(want)]; min(last[0], last[1]) <= others {
 			return true
 		}
 		above, now = now, above

@@ -89,7 +89,8 @@ func TestNamesThatLookLikeOurs(t *testing.T) {
 	}
 	for title, want := range map[string]bool{
 		"Read a page resource": true, "read_page_resource (Pagewire)": true, "Rеad pagе rеsourcеs, list": true,
-		"List page resources": true, "查看购物车中的所有商品以及它们的价格和库存数量": false, "Показать все товары в корзине покупателя": false,
+		"List page resources": true, "Read page resources 查看购物车中的所有商品以及它们的价格和库存数量": true,
+		"查看 page 购物车中的所有商品以及它们的 list": false, "查看购物车中的所有商品以及它们的价格和库存数量": false, "Показать все товары в корзине покупателя": false,
 	} {
 		if got := n.TitleLooksLikeOurs(title); got != want {
 			t.Errorf("the title %q looks like ours: %v, want %v", title, got, want)
