@@ -65,7 +65,8 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 }
 
 // Oversize is Receive for a message that is too large. Of text only the first and the last PeekBytes
-// are looked at, which mostly have the id, so the host need not copy the rest.
+// are looked at, which mostly have the id, so the host need not copy the rest. A text that is no
+// longer than PeekBytes is only the beginning.
 func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()
@@ -79,7 +80,7 @@ func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 
 func (e *Engine) refuse(p *port, text []byte) {
 	id := wire.PeekID(text[:min(len(text), wire.PeekBytes)])
-	if len(id) == 0 {
+	if len(id) == 0 && len(text) > wire.PeekBytes {
 		id = wire.LastID(text)
 	}
 	e.fail(p, id,

@@ -471,7 +471,8 @@ func (s *Sources) Came(p *catalog.Page, epoch string) {
 			if !s.crowded {
 				s.crowded = true
 				s.Log.Warn("there are so many pages that page.opened and page.closed are not told "+
-					"of further ones", "limit", MaxVisits, "origin", p.Origin)
+					"of further ones; a site has as many as it leaves to others", "limit", MaxVisits,
+					"origin", p.Origin)
 			}
 			return
 		}
