@@ -416,6 +416,7 @@ func TestShownFollowsAnyAttribute(t *testing.T) {
 		{"a drawer by left", `<div id=d style="position:fixed;left:-250px;width:200px">PANEL</div>`, `d.style.left = "0px"`, "PANEL"},
 		{"a drawer by transform", `<div id=d style="position:fixed;top:0;left:0;width:200px;transform:translateX(-100%)">PANEL</div>`, `d.style.transform = "translateX(0)"`, "PANEL"},
 		{"a drawer that leaves", `<div id=d style="position:fixed;top:0;left:0;width:200px;transform:translateX(0)">PANEL</div>`, `d.style.transform = "translateX(-100%)"`, "hidden text"},
+		{"a drawer by an attribute of the page's own", `<style>[data-menu=shut] p{display:none}</style><div id=d data-menu=shut><p>PANEL</p></div>`, `d.dataset.menu = "wide"`, "PANEL"},
 		{"a form that is disabled as a whole", `<fieldset id=d><button>PANEL</button></fieldset>`, `d.disabled = true`, "[PANEL (disabled)]"},
 	} {
 		b := openShown(t, c.html, nil)
