@@ -163,8 +163,20 @@ func TestShownParts(t *testing.T) {
 		{`<table id=a><tr><th>Day<th>Talk<tr><td>Mon<td>1<br>2<br>3<br>4<br>5<br>6<br>7<br>8<br>9<tr><td>Tue<td><a href=/go>Go</a></table>`, part("table"),
 			`[{"Day":"Mon","Talk":"1 2 3 4 5 6 7 8 9"},{"Day":"Tue","Talk":"Go"}]`},
 		{`<div id=a role=table><div role=row><b role=columnheader>X</b><b role=columnheader>Y</b></div><div role=row><b role=cell>1</b><b role=cell>2</b></div></div>`, part("table"), `[{"X":"1","Y":"2"}]`},
-		{`<table id=a><tr><td>Menu<td><table><tr><th>X<th>Y<tr><td>1<td>` + strings.Repeat("long ", 200) + `</table></table>`, part("table"),
-			`[{"X":"1","Y":"` + strings.TrimSpace(strings.Repeat("long ", 200)) + `"}]`},
+		// A table for the layout, and one in a row of data.
+		{`<table id=a><tr><td>Menu<td><table><tr><th>X<th>Y` + strings.Repeat("<tr><td>1<td>2", 9) + `</table></table>`, part("table"),
+			`[` + strings.Repeat(`{"X":"1","Y":"2"},`, 8) + `{"X":"1","Y":"2"}]`},
+		{`<table id=a><tr><th>N<th>T<tr><td>name<td><p>1<p>2<p>3<p>4<p>5<p>6<p>7<p>8<p>9<table><tr><td>q<td>r</table><tr><td>b<td>c</table>`, part("table"),
+			`[{"N":"name","T":"1 2 3 4 5 6 7 8 9 | q | r |"},{"N":"b","T":"c"}]`},
+		// Headings of groups, headers alone, filters, and rows that nobody sees.
+		{`<table id=a><tr><th>Name<th>Price<tr><th colspan=2>Fruits<tr><td>Apple<td>1<tbody><tr><th colspan=2 scope=colgroup>Nuts<tr><td>Nut<td>2</table>`, part("table"),
+			`[{"Name":"Fruits","Price":"Fruits"},{"Name":"Apple","Price":"1"},{"Name":"Nuts","Price":"Nuts"},{"Name":"Nut","Price":"2"}]`},
+		{`<table id=a><tr><th colspan=2>Report<tr><th>A<th>B<tr><th>1<th>2<tfoot><tr><th>3<th>4</table>`, part("table"), `[{"A":"1","B":"2"},{"A":"3","B":"4"}]`},
+		{`<table id=a><thead><tr><th>A<th>B<tr><th><input aria-label=fa value=q><th></thead><tr><td>1<td>2</table>`, part("table"), `[{"A":"1","B":"2"}]`},
+		{`<table id=a><tr><th>D<th>T<th>K<tr><td rowspan=2>Mon<td>9<td>Key<tr data-resource-private><td>8<td>x<tr><td>Tue<td>9<td>JS<tr><td rowspan=2>Wed<td>1<td>2<tr style="visibility:hidden"><td>7<td>y<tr><td>Thu<td>3<td>4</table>`, part("table"),
+			`[{"D":"Mon","T":"9","K":"Key"},{"D":"Tue","T":"9","K":"JS"},{"D":"Wed","T":"1","K":"2"},{"D":"Thu","T":"3","K":"4"}]`},
+		{`<table id=a><tr><th colspan=2>X<th>X 2<tr><td>a<td>b<td>c</table>`, part("table"), `[{"X":"a","X 2":"b","X 2 3":"c"}]`},
+		{`<div id=a><table><tr><th>X<th>Y<tr><td>1<td>2</table><table><tr><td>3<td>4</table></div>`, part("table"), `[{"X":"1","Y":"2"},["3","4"]]`},
 		{`<ul id=a><li>One<li>Two</ul>`, part("table"), `["- One","- Two"]`},
 		{`<p id=a>`, part("table"), `[]`},
 		{`<p id=a>One <b class=out>Two</b> <i>Three</i>`, part("text", ".out"), "One Three\n"},
@@ -183,20 +195,46 @@ b</textarea><input aria-label=Tag value=x><input aria-label=Tag value=y><input a
 			t.Errorf("%s of %s is %s, want %s", c.rule, c.html, got, c.want)
 		}
 	}
-	// A long table is read on by the place that the last row says.
-	b.shows(`<table id=a><tr><th>Name<th>Text` + strings.Repeat("<tr><td>x<td>"+strings.Repeat("y", 1000), 300) + `</table>`)
-	count := inWorld[[]int](b, `const table = shownPage.view(() => {}, `+part("table")+`);
-		const seen = []; let from = 0;
-		for (let page = 0; page < 5; page++) {
-			const rows = JSON.parse(await table.read({ from }));
-			const last = rows.at(-1);
-			seen.push(rows.filter((row) => row.Name === "x" && row.Text.length === 1000).length);
-			if (typeof last !== "string") return seen;
-			from = +/read from (\d+)/.exec(last)[1];
+	// What hides the table hides its rows at once.
+	for _, script := range []string{`section.setAttribute("data-resource-private", "")`, `section.style.clipPath = "inset(100%)"`,
+		`section.setAttribute("role", "img"); section.setAttribute("aria-label", "Chart")`, `section.open = false`} {
+		b.shows(`<div id=a><details open id=section><summary>More</summary><table><tr><th>X<th>Y<tr><td>1<td>SECRET</table></details></div>`)
+		inWorld[any](b, `globalThis.table = shownPage.view(() => {}, `+part("table")+`); table.watch(true); await settle()`)
+		run[any](b.tab, script)
+		if got := inWorld[string](b, "return table.read()"); strings.Contains(got, "SECRET") {
+			t.Errorf("after %s: %s", script, got)
 		}
-		return seen`)
-	if sum := count[0] + count[len(count)-1]; len(count) != 2 || sum != 300 {
-		t.Errorf("300 rows are read as %v", count)
+	}
+	b.shows(`<div id=a><iframe id=inner></iframe></div>`)
+	run[any](b.tab, `inner.contentDocument.body.innerHTML = "<table><tr><th>X<th>Y<tr><td>1<td>2</table>"`)
+	if got := b.reads(part("table")); got != `[{"X":"1","Y":"2"}]` {
+		t.Errorf("a table in a frame is %s", got)
+	}
+	// A long table is read on by the place that the last row says.
+	for _, c := range []struct{ rows, long int }{{300, 1000}, {600, 1000}, {9_000, 10}} {
+		b.shows(`<table id=a><tr><th>Name<th>Text` + strings.Repeat("<tr><td>x<td>"+strings.Repeat("y", c.long), c.rows) + `</table>`)
+		count := inWorld[[]int](b, fmt.Sprintf(`const table = shownPage.view(() => {}, %s);
+			const seen = []; let from = 0;
+			for (let page = 0; page < 9; page++) {
+				const rows = JSON.parse(await table.read({ from }));
+				const last = rows.at(-1);
+				seen.push(rows.filter((row) => row.Name === "x" && row.Text.length === %d).length);
+				if (typeof last !== "string") return seen;
+				from = +/read from (\d+)/.exec(last)[1];
+			}
+			return seen`, part("table"), c.long))
+		sum := 0
+		for _, n := range count {
+			sum += n
+		}
+		if sum != c.rows || len(count) > 4 {
+			t.Errorf("%d rows are read as %v", c.rows, count)
+		}
+	}
+	// A row has an end.
+	b.shows(`<table id=a><tr>` + strings.Repeat("<td colspan=1000>x", 2000) + `</table>`)
+	if got := inWorld[int](b, `return (await shownPage.view(() => {}, `+part("table")+`).read()).length`); got > 20_000 {
+		t.Errorf("one row has %d characters", got)
 	}
 	// Values are followed, and what is excluded is not.
 	b.shows(`<form id=a><input id=in aria-label=Name value=1><p id=out class=out>x</form>`)

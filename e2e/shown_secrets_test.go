@@ -190,6 +190,22 @@ func TestShownCodesBesideTheirField(t *testing.T) {
 			t.Errorf("the part %s: an agent reads the code: %q", css, got)
 		}
 	}
+	b.lines(`<div><div id=boxes><b>4</b><b>8</b></div><input id=code autocomplete=one-time-code value=48></div>`)
+	for _, script := range []string{`code.value = ""`, `boxes.append(" ")`, `const own = boxes.innerHTML; boxes.textContent = "•"; boxes.innerHTML = own`,
+		`const box = boxes, at = box.parentNode; box.remove(); at.prepend(box)`} {
+		run[any](b.tab, script)
+		if got := inWorld[string](b, "return lines()"); strings.Contains(got, "4") {
+			t.Errorf("after %s: an agent reads the code: %q", script, got)
+		}
+	}
+	// The field is far from the part, or no input.
+	for _, field := range []string{`<p>` + strings.Repeat("<input>", 60) + `</p><input autocomplete=one-time-code value=48>`, `<textarea autocomplete=one-time-code>48</textarea>`} {
+		b.shows(`<div><div><div><div><div id=boxes><b>4</b><b>8</b></div></div></div></div>` + field + `</div>`)
+		if got := b.reads(`{ find: [{ css: "#boxes" }] }`); strings.Contains(got, "4") {
+			t.Errorf("a part beside %s: an agent reads the code: %q", field, got)
+		}
+	}
+	b.lines(`<div><div id=boxes><b>4</b><b>8</b></div><input id=code autocomplete=one-time-code value=48></div>`)
 	// What had a code has another text later.
 	run[any](b.tab, `code.remove(); boxes.textContent = "Paid"`)
 	if got := inWorld[string](b, "return lines()"); got != "Paid\n" {

@@ -133,7 +133,7 @@ export class Follower {
    * The text of now; undefined if the part is not in the page. The page is followed while it is
    * being read, and afterwards only for those who watch.
    */
-  async read(watch: Watch, sight: Omit<Sight, "part"> = {}): Promise<string | undefined> {
+  async read(watch: Watch, sight: Omit<Sight, "part" | "rows"> = {}): Promise<string | undefined> {
     this.#begin();
     try {
       const look = await this.#look(watch, sight);
@@ -370,7 +370,7 @@ export class Follower {
       for (let round = 1; ; round++) {
         const before = reader.clock;
         const element = this.#elementOf(watch);
-        const walk = reader.look({ ...sight, part: element });
+        const walk = reader.look({ ...sight, part: element, rows: watch.part?.as === "table" });
         let step: IteratorResult<void, Look>;
         for (;;) {
           const from = performance.now();

@@ -15,8 +15,12 @@ export interface Block {
   isTerm?: boolean;
   /** Its first line begins a landmark. */
   isLandmark?: boolean;
+  /** It is a row of a table. */
+  row?: Row;
 }
 export type Piece = string | Block | undefined;
+/** A row, and its cells with their pieces. `isLong`: its parts are those of its cells. */
+export type Row = { element: Element; cells: { cell: Element; piece: Piece }[]; isLong: boolean };
 
 /** The longest row of parts that is one line. */
 const longest = 240;
@@ -94,7 +98,7 @@ export function join(pieces: Piece[], isRow: boolean, raw: boolean): Piece {
   for (const piece of pieces) {
     if (isBlock(piece)) {
       flush();
-      const isPlain = piece.parts.length === 1 && !piece.first && !piece.isTerm;
+      const isPlain = piece.parts.length === 1 && !piece.first && !piece.isTerm && !piece.row;
       const only = isPlain ? piece.parts[0]! : piece;
       const before = parts.at(-1);
       const more = isBlock(before) || isBlock(only) ? "" : `${before} ${only}`;

@@ -4,10 +4,11 @@
  */
 import type { Field } from "../share/secrets.ts";
 import { type Anchor, find } from "./anchor.ts";
-import { all, asElement, attribute, childrenOf, isVisible, rootOf, tagOf } from "./dom.ts";
+import { asElement, attribute, childrenOf, closest, isVisible, parentElement, parentOf, rootOf, tagOf } from "./dom.ts";
+import { type Block, isBlock, oneLine, type Row } from "./lines.ts";
 import { fieldText, isButton, isField, isKept, isLabelled, isTick } from "./pieces.ts";
 import type { Look, Reader, Sight } from "./read.ts";
-import { nameOf, roleOf } from "./roles.ts";
+import { nameOf } from "./roles.ts";
 import { isSeen } from "./sight.ts";
 
 export interface Part {
@@ -32,81 +33,114 @@ export const gone: Look = { text: "\0", loud: "", note: "" };
 export function lookOf({ as }: Part, element: Element, look: Look, reader: Reader, sight: Sight): Look {
   if (as !== "table" && as !== "form") return look;
   const { text } = look;
-  const value = as === "table" ? rowsOf(element, text, reader, sight) : text ? valuesOf(element, reader) : {};
+  const value = as === "table" ? rowsOf(text, reader, sight) : text ? valuesOf(element, reader) : {};
   return { text: JSON.stringify(value), loud: "", note: "" };
 }
 
-/** Characters of a part's rows, of a text that is in all columns that it spans, and of a cell for the layout. */
-const most = { rows: 200_000, spread: 200, cell: 500 };
-type Row = { group: Element; cells: string[]; isHead: boolean };
-/** By column: the text of a cell above, and in how many more rows it is. */
-type Above = { text: string; rows: number }[];
+/** Characters of rows, columns of one, and characters of a text that is in all columns that it spans. */
+const most = { rows: 200_000, columns: 1000, spread: 200 };
+/** What is known of a table: its names, whether its header may go on, and by group what spans rows. */
+type Table = { names?: string[]; isOpen: boolean; above: Map<Node | null, Above> };
+/** By column: the text of a cell, and the first row that it is not in. */
+type Above = { text: string; end: number }[];
 
 /**
- * The rows of a table by the names in its header, or as lists if it has none: those after the first
- * `from` characters. A cell that spans several columns or rows is in each. Of anything else, its
- * lines.
+ * The rows of tables by the names in their headers, or as lists if they have none: those after the
+ * first `from` characters. A cell that spans several columns or rows is in each. Of anything else,
+ * its lines.
  */
-function rowsOf(part: Element, text: string, reader: Reader, { from = 0, links }: Sight): unknown[] {
-  const lines = text.split("\n").filter(Boolean);
+function rowsOf(text: string, reader: Reader, { from = 0, links = false }: Sight): unknown[] {
+  const tables = new Map<Element | null, Table>();
   const found: unknown[] = [];
-  let before: Row | undefined;
-  let names: string[] | undefined;
   let [used, isTable] = [0, false];
-  const goesOn = () => `(the page goes on: read from ${used})`;
-  for (const row of gridOf(part, part, [], reader, !!links)) {
-    const { group, cells, isHead } = row;
+  const isData = ({ element }: Row) => !!tables.get(tableOf(element))?.names;
+  for (const row of reader.last ? rowsIn(reader.last, isData) : []) {
+    const key = tableOf(row.element);
+    const table: Table = tables.get(key) ?? { isOpen: true, above: new Map() };
+    tables.set(key, table);
+    const cells = columnsOf(row, table, (cell) => reader.asRead(cell, links).text);
     isTable ||= cells.length > 1;
-    const isNamed = isHead && (before?.isHead || before?.group !== group);
-    before = { ...row, isHead: isNamed };
-    // A column without a name of its own has its number.
-    if (isNamed) names = cells.map((cell, x) => (cell && cells.indexOf(cell) === x ? cell : `${cell} ${x + 1}`.trim()));
-    if (isNamed || !cells.some(Boolean)) continue;
-    if (used - from > most.rows) return [...found, goesOn()];
-    const one = names ? Object.fromEntries(cells.map((cell, x) => [names![x] ?? `${x + 1}`, cell])) : cells;
+    if (isHeader(row, table)) {
+      // A row of fields is for the user to filter.
+      if (cells.some((cell) => cell && cell[0] !== "{")) table.names = namesOf(cells);
+      continue;
+    }
+    table.isOpen = false;
+    if (!cells.some(Boolean)) continue;
+    if (used - from > most.rows) return [...found, `(the page goes on: read from ${used})`];
+    const { names } = table;
+    const one = names ? Object.fromEntries(cells.map((cell, x) => [names[x] ?? `${x + 1}`, cell])) : cells;
     if (used >= from) found.push(one);
     used += JSON.stringify(one).length;
   }
-  if (!isTable) return lines;
-  return lines.at(-1)?.startsWith("(the page goes on") ? [...found, goesOn()] : found;
+  if (!isTable) return text.split("\n").filter(Boolean);
+  return reader.isCut ? [...found, "(the page goes on, and is too large)"] : found;
 }
 
-/** The rows in an element. One cell, or a long one, with rows in it is for the layout. */
-function* gridOf(element: Element, group: Element, above: Above, reader: Reader, links: boolean): Generator<Row> {
-  if (!reader.shows(element)) return;
-  const children = childrenOf(element).map(asElement);
-  const cells: string[] = [];
-  let isHead = true;
-  const shown: { cell: Element; text: string }[] = [];
-  if (roleOf(element, tagOf(element)) === "row")
-    for (const cell of children) {
-      const isCell = cell && (reader.shows(cell) || roleOf(cell, tagOf(cell)) === "cell");
-      const text = isCell ? reader.lineOf(cell, links) : undefined;
-      if (text !== undefined) shown.push({ cell: cell!, text });
-    }
-  const isLayout = shown.length < 2 || shown.some(({ text }) => text.length > most.cell);
-  if (!shown.length || (isLayout && all(element, "tr,[role=row]").length)) {
-    const below: Above = [];
-    for (const child of children) if (child) yield* gridOf(child, element, below, reader, links);
-    return;
-  }
-  for (const { cell, text } of shown) {
-    while (above[cells.length]?.rows) cells.push(above[cells.length]!.text);
+const tableOf = (row: Element) => closest(row, "table,[role=table],[role=grid],[role=treegrid]");
+
+/** The rows in a block. One of long cells, with other rows in it, is for the layout, unless its table has names. */
+function* rowsIn(block: Block, isData: (row: Row) => boolean): Generator<Row> {
+  const { row, parts } = block;
+  const within = parts.filter(isBlock);
+  if (row && (!row.isLong || isData(row) || !within.some(hasRow))) yield row;
+  else for (const part of within) yield* rowsIn(part, isData);
+}
+const hasRow = ({ row, parts }: Block): boolean => !!row || parts.filter(isBlock).some(hasRow);
+
+/** The texts of a row by column, also of cells that begin in rows above. */
+function columnsOf({ element, cells }: Row, { above: groups }: Table, read: (text: string) => string): string[] {
+  const group = parentOf(element);
+  const above = groups.get(group) ?? [];
+  groups.set(group, above);
+  // Rows that nobody sees count, too.
+  const y = (element as HTMLTableRowElement).sectionRowIndex;
+  const texts: string[] = [];
+  const fill = () => {
+    for (let x = texts.length; above[x] && above[x]!.end > y; x++) texts.push(above[x]!.text);
+  };
+  for (const { cell, piece } of cells) {
+    fill();
+    const text = read(oneLine(piece));
     const { colSpan = 1, rowSpan = 1 } = cell as HTMLTableCellElement;
-    for (let i = 0; i < colSpan; i++) {
-      const one = i && text.length > most.spread ? "" : text;
-      // It is counted down below; 0 is to the end.
-      above[cells.length] = { text: one, rows: rowSpan || Infinity };
-      cells.push(one);
+    for (let i = 0; i < colSpan && (!i || texts.length < most.columns); i++) {
+      const own = i && text.length > most.spread ? "" : text;
+      above[texts.length] = { text: own, end: rowSpan ? y + rowSpan : Infinity };
+      texts.push(own);
     }
-    isHead &&= tagOf(cell) === "th" || attribute(cell, "role") === "columnheader";
   }
-  for (const [x, one] of above.entries()) {
-    if (!one.rows) continue;
-    one.rows--;
-    cells[x] = one.text;
+  for (let x = texts.length; x < above.length; x++) if (above[x]!.end > y) texts[x] = above[x]!.text;
+  return Array.from(texts, (own) => own ?? "");
+}
+
+/**
+ * Whether a row has the names of the columns: it is in the head; or it is the first one, and has only
+ * headers, or follows such a row in which a cell spans others.
+ */
+function isHeader({ element, cells }: Row, table: Table): boolean {
+  const group = tagOf(parentElement(element) ?? element);
+  if (group === "thead") {
+    table.isOpen = false;
+    return true;
   }
-  yield { group, cells: Array.from(cells, (cell) => cell ?? ""), isHead };
+  const isName = (cell: Element) => tagOf(cell) === "th" || attribute(cell, "role") === "columnheader";
+  if (!table.isOpen || group === "tfoot" || !cells.every(({ cell }) => isName(cell))) return false;
+  table.isOpen = cells.some(({ cell }) => {
+    const { colSpan = 1, rowSpan = 1 } = cell as HTMLTableCellElement;
+    return colSpan > 1 || rowSpan > 1;
+  });
+  return true;
+}
+
+/** A column without a name of its own has its number. */
+function namesOf(cells: string[]): string[] {
+  const names = new Set<string>();
+  for (const [x, cell] of cells.entries()) {
+    let name = cell && !names.has(cell) ? cell : `${cell} ${x + 1}`.trim();
+    for (let n = x + 2; names.has(name); n++) name = `${cell} ${n}`.trim();
+    names.add(name);
+  }
+  return [...names];
 }
 
 /**

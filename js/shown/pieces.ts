@@ -1,7 +1,7 @@
 /** The pieces of elements that are no texts: fields, images, tables' rows, links. */
 import { type Field, hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
 import { all, attribute, has, isVisible, styleOf, textContent } from "./dom.ts";
-import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
+import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece, type Row } from "./lines.ts";
 import { isDisabled, isTrue, nameOf, states, targetOf, unseenName } from "./roles.ts";
 import { isClearFill, isDrawn, isSeen } from "./sight.ts";
 import { clean, codeLine, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
@@ -127,14 +127,21 @@ export function frameLine(frame: Element): Piece {
  * A row of a table; the lines of its cells if those are long, since then the table is for the
  * layout.
  */
-export function rowPiece(cells: Piece[], isHead: boolean): Piece {
-  const isLong = (cell: Piece) => isBlock(cell) && linesOf(cell, 9).length > 8;
-  if (cells.some(isLong)) return block(cells.flatMap((cell) => alone(cell) ?? []));
-  const texts = cells.map((cell) => oneLine(cell).replaceAll("|", "\\|"));
+export function rowPiece(element: Element, cells: Row["cells"], isHead: boolean): Piece {
+  const isLong = cells.some(({ piece }) => isBlock(piece) && linesOf(piece, 9).length > 8);
+  const row = { element, cells, isLong };
+  if (isLong) return { parts: cells.flatMap(({ piece }) => alone(piece) ?? []), row };
+  const texts = cells.map(({ piece }) => oneLine(piece).replaceAll("|", "\\|"));
   if (!texts.some(Boolean)) return;
-  if (cells.length === 1) return alone(cells[0]);
-  const row = `| ${texts.join(" | ")} |`;
-  return block(isHead ? [row, `|${"---|".repeat(texts.length)}`] : [row]);
+  if (cells.length === 1) {
+    const { cell, piece } = cells[0]!;
+    const whole = alone(piece);
+    return whole && (cell as HTMLTableCellElement).colSpan > 1
+      ? { parts: [whole], row: { ...row, isLong: true } }
+      : whole;
+  }
+  const line = `| ${texts.join(" | ")} |`;
+  return { parts: isHead ? [line, `|${"---|".repeat(texts.length)}`] : [line], row };
 }
 
 export function item(inner: Piece, state: string): Piece {

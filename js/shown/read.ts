@@ -6,17 +6,17 @@
 import { type Field, hasDots, isAccount, isSecretName, privately, withoutSecrets } from "../share/secrets.ts";
 import * as dom from "./dom.ts";
 import { attribute, has, tagOf } from "./dom.ts";
-import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
+import { alone, type Block, block, join, linesOf, map, oneLine, type Piece, pairs, type Row, write } from "./lines.ts";
 import * as make from "./pieces.ts";
 import { controls, isTrue, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
 import { groundOf, hides, isFlat, isLegible, isPlaced, rootGround } from "./sight.ts";
 import { clean, cut, escaped, asRead, linked, plain, quiet, squash, token } from "./text.ts";
 
 /**
- * Characters of a look, its elements, elements and frames in each other, and one step of a long
- * text.
+ * Characters of a look, and of what rows are made of, its elements, elements and frames in each
+ * other, and one step of a long text.
  */
-const most = { text: 200_000, elements: 250_000, depth: 512, frames: 8, step: 50_000 };
+const most = { text: 200_000, rows: 2_000_000, elements: 250_000, depth: 512, frames: 8, step: 50_000 };
 
 /**
  * What is around an element that matters for it: when that has last changed, the ground and
@@ -46,9 +46,9 @@ type Kept = Sum & { piece: Piece; at: number; how: How };
 export type Look = { text: string; loud: string; note: string };
 /**
  * What to look at: the page, or a part, null if it is not there; after some characters; with links'
- * addresses.
+ * addresses; for rows.
  */
-export type Sight = { part?: Element | null | undefined; from?: number; links?: boolean };
+export type Sight = { part?: Element | null | undefined; from?: number; links?: boolean; rows?: boolean };
 type Walk<T> = Generator<void, T>;
 
 const isTick = (element: Element, tag: string) =>
@@ -67,6 +67,9 @@ const stateOf = (field: Element): unknown => {
 /** Whether what a person types into an element that is no field is a secret: by its names, or as a number. */
 const isSecretText = (box: Element, name: string): boolean =>
   isSecretName(name, attribute(box, "id")) || isAccount(dom.textContent(box)!.slice(0, 50));
+
+/** A text without what stands for its characters, or between them. */
+const bare = (text: string) => text.replace(/[\s·•–—|._○*-]/g, "");
 
 const keepsSpace = ({ whiteSpaceCollapse, whiteSpace }: CSSStyleDeclaration) =>
   !/^(collapse|normal|nowrap)/.test(whiteSpaceCollapse || whiteSpace);
@@ -90,6 +93,9 @@ export class Reader {
   clock = 1;
   /** When the walk has to pause. */
   deadline = 0;
+  /** What the last look was made of, and whether that is not all. */
+  last: Block | undefined;
+  isCut = false;
 
   readonly #document: Document;
   /** A selector of what is left out. */
@@ -105,21 +111,19 @@ export class Reader {
   readonly #changed = new WeakMap<Node, number>();
   readonly #shaken = new WeakMap<Element, number>();
   readonly #nudged = new WeakMap<Element, number>();
-  /** Fields with a secret that were met, and what shows such a secret, with its text. */
+  /** Fields with a secret that were met, and what shows such a secret, with its text of then. */
   readonly #secrets = new Set<Field>();
-  readonly #mirrors = new Map<Element, string>();
+  readonly #mirrors = new WeakMap<Element, string>();
   /** The documents of frames → the frames. */
   readonly #frameOf = new WeakMap<Node, Element>();
   /** Fields → what they had, and labels → their fields. Scripts set values without an event. */
   readonly #fields = new Map<Element, unknown>();
   /**
-   * Of this walk, also by kept pieces; elements it has come to, and characters that are enough;
-   * whether some are left.
+   * Of this walk, also by kept pieces; elements it has come to, and characters that are enough.
    */
   #sum: Sum = { used: 0, hidden: 0, elements: 0 };
   #steps = 0;
   #enough = 0;
-  #isCut = false;
 
   constructor(document: Document, meet: (root: Document | ShadowRoot | null) => void, except?: string) {
     this.#document = document;
@@ -130,18 +134,18 @@ export class Reader {
   /** Whether a page or the user has excluded an element, or it shows a secret. */
   isLeftOut(element: Element): boolean {
     const isExcluded = !!this.#except && dom.isLike(element, this.#except);
-    return has(element, privately) || isExcluded || this.#mirrors.has(element);
+    return has(element, privately) || isExcluded || this.#isMirror(element);
   }
-  /** Whether the last look had something of an element, and all of it. */
-  shows(element: Element): boolean {
-    return this.#kept.get(element)?.piece !== undefined;
+  /** Whether it shows a secret, also as dots, or moved. What has another text later is read. */
+  #isMirror(element: Element): boolean {
+    const secret = this.#mirrors.get(element);
+    if (secret === undefined) return false;
+    const text = bare(dom.textContent(element)!);
+    return !text || text === secret || !this.#mirrors.delete(element);
   }
-  /** What it had, in one line; undefined of an element without a box. */
-  lineOf(element: Element, links: boolean): string | undefined {
-    const { piece, how } = this.#kept.get(element) ?? {};
-    if (!how || how.display === "none") return;
-    const text = oneLine(piece);
-    return asRead(links ? linked(text, shortAddress) : plain(text)).text;
+  /** A text that was made, as agents read it. */
+  asRead(text: string, links: boolean): { text: string; loud: string } {
+    return asRead(links ? linked(text, shortAddress) : plain(text));
   }
 
   /** Forgets the pieces of a node and of all around it. */
@@ -169,10 +173,12 @@ export class Reader {
   forget(): void {
     this.#kept = new WeakMap();
     this.#fields.clear();
+    this.#secrets.clear();
+    this.last = undefined;
   }
 
   /** The look of now. It pauses when the deadline is over. */
-  *look({ part, from: asked = 0, links = false }: Sight): Walk<Look> {
+  *look({ part, from: asked = 0, links = false, rows = false }: Sight): Walk<Look> {
     const from = Math.max(0, Math.floor(asked) || 0);
     for (const [field, before] of this.#fields) {
       const isGone = !dom.isConnected(field);
@@ -180,36 +186,30 @@ export class Reader {
       if (isGone || stateOf(field) !== before)
         for (const one of [field, before]) if (typeof one === "object") this.stale(one as Element);
     }
-    for (const [box, text] of this.#mirrors)
-      if (!dom.isConnected(box) || dom.textContent(box) !== text) {
-        this.#mirrors.delete(box);
-        this.clock++;
-        this.shake(box);
-      }
-    // The field of the boxes may be outside the part.
-    for (let e = part, up = 0; e && up < 4; up++, e = dom.parentElement(e))
-      for (const one of Array.from(dom.all(e, "input")).slice(0, 50))
-        if (make.isKept(one as Field)) this.#secrets.add(one as Field);
-    for (const field of this.#secrets)
-      if (dom.isConnected(field)) this.#mirror(field);
-      else this.#secrets.delete(field);
+    // The field whose secret a part shows may be around it.
+    let near = part;
+    for (let up = 0; near && up < 8; up++) near = dom.parentElement(near) ?? near;
+    for (const one of near ? Array.from(dom.all(near, "input,textarea") as NodeListOf<Field>).slice(0, 1000) : [])
+      if (one.value.length < 50 && one.value && make.isKept(one)) this.#secrets.add(one);
+    for (const field of this.#secrets) this.#mirror(field);
     const { origin, pathname, search } = location;
     const title = cut(squash(dom.titleOf(this.#document)), 200);
     const url = origin + cut(withoutSecrets(pathname + search), 200);
     const head = part !== undefined ? [] : [`title: ${title}`, `url: ${url}`];
-    // A line may be shorter than what it is made of. A part's rows need all of their elements.
-    for (let enough = from + most.text * (part ? 2 : 1); ; enough *= 2) {
+    // A line may be shorter than what it is made of, and a row has as much as its cells.
+    for (let enough = from + (rows ? most.rows : most.text); ; enough *= 2) {
       this.#enough = enough;
       const sum = (this.#sum = { used: 0, hidden: 0, elements: 0 });
-      this.#isCut = false;
+      this.isCut = false;
       const root = part === undefined ? dom.rootOf(this.#document) : part;
       const around = root && dom.isVisible(root) ? this.#around(root) : undefined;
       const piece = around && alone(yield* this.#pieceOf(root!, around));
+      this.last = piece;
       const lines = [...head];
       if (piece) write(piece, lines);
       const whole = [...lines, ""].join("\n");
-      const { text, loud } = asRead(links ? linked(whole, shortAddress) : plain(whole));
-      if (this.#isCut && sum.elements <= most.elements && text.length - from <= most.text) continue;
+      const { text, loud } = this.asRead(whole, links);
+      if (this.isCut && sum.elements <= most.elements && text.length - from <= most.text) continue;
       const note = sum.hidden ? `(hidden text of ${sum.hidden} characters is left out)\n` : "";
       return { text: this.#page(text, from), loud: `${loud}${this.news}`, note };
     }
@@ -229,7 +229,7 @@ export class Reader {
     if (isCode(from)) page = "```\n" + page;
     else if (from && text[from - 1] !== "\n") page = escaped(page);
     if (!isLast) page += `${to === end ? "" : "\n"}${isCode(to) ? "```\n" : ""}(the page goes on: read from ${to})\n`;
-    return page + (isLast && this.#isCut ? "(the page goes on, and is too large)\n" : "");
+    return page + (isLast && this.isCut ? "(the page goes on, and is too large)\n" : "");
   }
 
   /**
@@ -264,8 +264,8 @@ export class Reader {
 
   *#pieceOf(element: Element, outer: Around): Walk<Piece> {
     const sum = this.#sum;
-    this.#isCut ||= sum.used > this.#enough || sum.elements > most.elements;
-    if (this.#isCut) return;
+    this.isCut ||= sum.used > this.#enough || sum.elements > most.elements;
+    if (this.isCut) return;
     if (++this.#steps % 16 === 0 && performance.now() > this.deadline) yield;
     const before = this.#kept.get(element);
     const since = Math.max(outer.since, this.#shaken.get(element) ?? 0);
@@ -283,7 +283,7 @@ export class Reader {
     const how = howOf(style);
     let piece = yield* this.#make(element, style, how, outer);
     if (this.restless.has(element)) piece = map(piece, quiet);
-    if (this.#isCut) return piece;
+    if (this.isCut) return piece;
     const own = { used: sum.used - used, hidden: sum.hidden - hidden, elements: sum.elements - elements };
     this.#kept.set(element, { piece, at, how, ...own });
     return piece;
@@ -405,15 +405,21 @@ export class Reader {
    * it, a box for each character.
    */
   #mirror(field: Field): void {
-    const bare = (text: string) => text.replace(/[\s·•–—|._○*-]/g, "");
     const value = bare(field.value);
     let inner: Element = field;
     for (let up = 0, e = dom.parentElement(inner); value && e && up < 4; up++, inner = e, e = dom.parentElement(e)) {
-      const others = Array.from(dom.elementsIn(e)).filter((one) => one !== inner);
-      if (bare(others.map(dom.textContent).join("")) !== value) continue;
+      const others: Element[] = [];
+      let text = "";
+      for (const one of dom.elementsIn(e)) {
+        if (one === inner) continue;
+        text += bare(dom.textContent(one)!);
+        // Each look is made for it, and a code has few boxes.
+        if (text.length > value.length || others.push(one) > 64) break;
+      }
+      if (text !== value) continue;
       for (const one of others) {
-        if (this.#mirrors.has(one)) continue;
-        this.#mirrors.set(one, dom.textContent(one)!);
+        if (this.#isMirror(one)) continue;
+        this.#mirrors.set(one, bare(dom.textContent(one)!));
         this.clock++;
         this.shake(one);
       }
@@ -434,7 +440,7 @@ export class Reader {
     const short = (run: string) => (inner.isRaw ? run.slice(0, 1000) : keeps && run.includes("\n") ? "\n" : " ");
     const pieces: Piece[] = [];
     for (const node of dom.childrenOf(element, root)) {
-      if (this.#isCut) break;
+      if (this.isCut) break;
       const child = dom.asElement(node);
       if (child) {
         if (isClosed && child !== summary) continue;
@@ -443,7 +449,7 @@ export class Reader {
         const { length } = node as Text;
         const isLong = length > most.step;
         let text = "";
-        for (let at = 0; at < length && !this.#isCut; at += most.step) {
+        for (let at = 0; at < length && !this.isCut; at += most.step) {
           let step = (node as Text).substringData(at, most.step);
           if (/[^\S ]| {2}/.test(step)) {
             keeps ??= inner.isRaw || keepsSpace(style);
@@ -464,7 +470,7 @@ export class Reader {
           if (isText || isSeen) text += step;
           if (isLong) {
             if (performance.now() > this.deadline) yield;
-            this.#isCut = this.#sum.used > this.#enough;
+            this.isCut = this.#sum.used > this.#enough;
           }
         }
         pieces.push(text);
@@ -497,7 +503,7 @@ export class Reader {
   }
 
   *#row(row: Element, inner: Around): Walk<Piece> {
-    const cells: Piece[] = [];
+    const cells: Row["cells"] = [];
     let isHead = !dom.previousElement(row);
     for (const cell of dom.childrenOf(row).map(dom.asElement)) {
       if (!cell) continue;
@@ -506,9 +512,9 @@ export class Reader {
       const isCell = roleOf(cell, tag) === "cell";
       if (isCell ? dom.styleOf(cell).display === "none" : piece === undefined) continue;
       isHead &&= tag === "th" || attribute(cell, "role") === "columnheader";
-      cells.push(piece);
+      cells.push({ cell, piece });
     }
-    return cells.length ? make.rowPiece(cells, isHead) : undefined;
+    return make.rowPiece(row, cells, isHead);
   }
 
   *#frame(frame: Element, inner: Around): Walk<Piece> {
