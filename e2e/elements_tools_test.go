@@ -208,7 +208,9 @@ func TestElementsToolsSubmitWhatIsAsked(t *testing.T) {
 		<form id=ship toolname=ship tooldescription="Ships." toolautosubmit>
 			<select name=country id=country><option>DE<option>CH</select>
 			<span id=states><select name=state><option>BY<option>BE</select></span><button>Go</button></form>
-		<form toolname=vol tooldescription="Sets." toolautosubmit><input type=range name=level min=0 max=100 step=10><input type=color name=colour><input name=line><input name=short maxlength=3><button>Go</button></form>`)
+		<form toolname=vol tooldescription="Sets." toolautosubmit><input type=range name=level min=0 max=100 step=10><input type=color name=colour><input name=line><input name=short maxlength=3><button>Go</button></form>
+		<form id=make toolname=make tooldescription="Makes." toolautosubmit><input type=radio name=size value=a><input type=radio name=size value=b><input type=radio name=size value=a><input type=radio name=size value=b>
+			<input name=coupon id=coupon><input name=net id=net><input name=gross id=gross><input name=taken id=taken value=old><input name=emptied id=emptied><input name=phone id=phone><button>Go</button></form>`)
 	b.expectations(formTools + `
 		// A page that makes its other fields anew, as frameworks do, when a country is chosen.
 		country.addEventListener("change", () => { states.innerHTML = states.innerHTML; });
@@ -219,6 +221,19 @@ func TestElementsToolsSubmitWhatIsAsked(t *testing.T) {
 			await a.use("ship", input);
 			const { country, state } = submitted.pop()?.[1] ?? {};
 			expect(JSON.stringify(input) + " is submitted", [country, state], ["CH", "BE"]);
+		}
+		// What a page makes of the values, and submits.
+		coupon.addEventListener("change", () => { coupon.readOnly = true; });
+		for (const [one, other] of [[net, gross], [gross, net]]) one.addEventListener("change", () => { other.value = (+other.value).toFixed(2); });
+		taken.addEventListener("input", () => { taken.value = "old"; });
+		emptied.addEventListener("change", () => { emptied.value = ""; });
+		phone.addEventListener("input", () => { phone.value = phone.value.replace(/^(\d{3})(\d+)$/, "$1-$2"); });
+		for (const [input, want] of [[{ size: "a" }, "a"], [{ coupon: "X1" }, "X1"], [{ net: "100", gross: "119" }, "100.00"], [{ phone: "5551234" }, "555-1234"],
+			[{ taken: "new" }], [{ emptied: "new" }]]) {
+			make.reset();
+			submitted.length = 0;
+			const said = await a.use("make", input);
+			expect(JSON.stringify(input), said.startsWith("error") ? undefined : submitted.pop()?.[1][Object.keys(input)[0]], want);
 		}
 		// A page that takes a choice back.
 		country.addEventListener("change", () => { country.value = "DE"; });

@@ -160,28 +160,45 @@ function fill(form: HTMLFormElement, input: Input): void {
     if (type) throw new Refusal(`'${name}' takes no such value of type ${type}.`);
   }
   // A page may make a field anew for the value of another, before or after it: what it has not kept
-  // is set once more. It may write a text in its own way.
-  const texts = new Map<string, string>();
+  // is set once more.
+  const done = new Map<string, { fields: Field[]; text: string | undefined }>();
   for (const isLast of [false, false, true])
     for (const [name, value] of values) {
+      const before = done.get(name);
       const { fields = [], schema } = parametersOf(form).get(name) ?? {};
-      if (fields[0] && fields.every((field) => has(field, value, texts.get(name)))) continue;
+      // A page may lock a field once it has a value, such as a coupon: then it is no parameter.
+      const own = fields.length ? fields : (before?.fields ?? []).filter((field) => isSent(form, field));
+      if (own.length && has(own, value, before?.text)) continue;
       if (isLast || !schema || !fits(value, schema))
         throw new Refusal(`The form is partly filled in: the page does not keep this value of '${name}'.`);
+      const [{ value: old }] = fields as [Field];
       for (const field of fields) set(field, value);
-      texts.set(name, `${parametersOf(form).get(name)?.fields[0]?.value}`);
+      const text = (parametersOf(form).get(name)?.fields[0] ?? fields[0]!).value;
+      // The page may write a text in its own way, but not take it back.
+      const isBack = bare(text) !== bare(`${value}`) && (!text || text === old);
+      done.set(name, { fields, text: isBack ? undefined : text });
     }
 }
 
+const bare = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+const isSent = (form: HTMLFormElement, field: Field): boolean =>
+  !is(field, ":disabled") && Array.from(fieldsOf(form)).includes(field);
+
 const isWanted = (value: unknown, one: string): boolean =>
   Array.isArray(value) ? value.includes(one) : value === one || value === true;
-/** Whether a field has a value: a text, as the page had it when it was set. */
-function has(field: Field, value: unknown, text: string | undefined): boolean {
-  if (isCheckable(field)) return field.checked === isWanted(value, field.value);
-  if (!(field instanceof HTMLSelectElement)) return field.value === text;
-  // Several options may have one value.
-  if (!field.multiple) return field.value === value;
-  return Array.from(field.options).every((one) => one.selected === isWanted(value, one.value));
+/** Whether the fields of a parameter have a value: a text, as the page had it when it was set. */
+function has(fields: Field[], value: unknown, text: string | undefined): boolean {
+  // Buttons of one value may be there twice, for wide screens and narrow ones.
+  if (fields[0]!.type === "radio")
+    return fields.some((field) => isCheckable(field) && field.checked && field.value === value);
+  return fields.every((field) => {
+    if (isCheckable(field)) return field.checked === isWanted(value, field.value);
+    // Two fields may write each other's numbers in their way.
+    if (!(field instanceof HTMLSelectElement)) return field.value === text || (!!text && +field.value === +text);
+    // Several options may have one value.
+    if (!field.multiple) return field.value === value;
+    return Array.from(field.options).every((one) => one.selected === isWanted(value, one.value));
+  });
 }
 
 /** Puts a text into a field, by the browser's own setter. */
