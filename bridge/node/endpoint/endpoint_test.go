@@ -40,7 +40,7 @@ type place struct {
 
 func openPlace(t *testing.T, size int) *place {
 	t.Helper()
-	return openPlaceAt(t, size, httptest.NewServer, nil, 200*time.Millisecond)
+	return openPlaceAt(t, size, httptest.NewServer, nil, 0)
 }
 
 // openPlaceAt opens a place whose nodes have servers made by start. roots are the authorities of their certificates.
