@@ -13,6 +13,7 @@ package parts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,7 +261,11 @@ func insert(text []byte, origin, name string, r Rule) ([]byte, error) {
 	var named *hujson.Object
 	for i := range rules.Members {
 		if rules.Members[i].Name.Value.(hujson.Literal).String() == origin {
-			named, _ = rules.Members[i].Value.Value.(*hujson.Object)
+			value := &rules.Members[i].Value
+			if named, _ = value.Value.(*hujson.Object); named == nil { // it is null
+				named = &hujson.Object{}
+				value.Value = named
+			}
 		}
 	}
 	end := "\n" // of a line before the last bracket
@@ -269,7 +274,7 @@ func insert(text []byte, origin, name string, r Rule) ([]byte, error) {
 	}
 	unit := "  "
 	if len(rules.Members) > 0 {
-		unit = strings.TrimLeft(string(rules.Members[0].Name.BeforeExtra), "\r\n")
+		unit = cmp.Or(strings.TrimLeft(string(rules.Members[0].Name.BeforeExtra), "\r\n"), unit)
 	}
 	if named == nil {
 		named = &hujson.Object{}
@@ -287,7 +292,8 @@ func insert(text []byte, origin, name string, r Rule) ([]byte, error) {
 	return root.Pack(), nil
 }
 
-// add puts a member after the others, indented as the first.
+// add puts a member after the others, indented as the first. In an empty object it gets a line of
+// its own.
 func add(o *hujson.Object, end, unit, name string, value hujson.Value) {
 	before := hujson.Extra(end + unit)
 	if len(o.Members) > 0 {
@@ -309,7 +315,11 @@ func targetOf(file string) (string, error) {
 				"the file of parts %s is a link to a file that is not there: make the file, or remove the link",
 				file)
 		}
-		target = file
+		dir, err := filepath.EvalSymlinks(filepath.Dir(file))
+		if err != nil {
+			return "", fmt.Errorf("the file of parts %s cannot be made: %w", file, err)
+		}
+		target = filepath.Join(dir, filepath.Base(file))
 	}
 	return filepath.Abs(target)
 }

@@ -218,9 +218,14 @@ func TestAddressThatIsNone(t *testing.T) {
 // Those who add at once lose nothing of each other's.
 func TestAddAtOnce(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	file := filepath.Join(t.TempDir(), "parts.json")
+	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "parts.json")
 	var all sync.WaitGroup
 	for i := range 20 {
+		file := filepath.Join([]string{dir, link}[i%2], "parts.json")
 		all.Go(func() {
 			rule := Rule{Find: []Anchor{{CSS: "main"}}}
 			if err := Add(t.Context(), file, "https://ci.example", fmt.Sprint("part", i), rule); err != nil {
@@ -242,6 +247,8 @@ func TestAddKeepsLines(t *testing.T) {
 	for _, c := range [][3]string{
 		{first + "\r\n    }\r\n}\r\n", "https://z.example", first + ",\r\n        \"jobs\": {\"find\": [{\"css\": \"main\"}]}\r\n    }\r\n}\r\n"},
 		{first + "\r\n    }\r\n}\r\n", "https://a.example", first + "\r\n    },\r\n    \"https://a.example\": {\r\n        \"jobs\": {\"find\": [{\"css\": \"main\"}]}\r\n    }\r\n}\r\n"},
+		{`{"https://a.example": null, "https://b.example": {}}`, "https://a.example",
+			"{\"https://a.example\": {\n    \"jobs\": {\"find\": [{\"css\": \"main\"}]}\n  }, \"https://b.example\": {}}"},
 		{"{}", "https://a.example", "{\n  \"https://a.example\": {\n    \"jobs\": {\"find\": [{\"css\": \"main\"}]}\n  }\n}"},
 	} {
 		if err := os.WriteFile(file, []byte(c[0]), 0o600); err != nil {
