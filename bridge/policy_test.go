@@ -70,7 +70,7 @@ var packages = []row{
 	{"bridge/internal/mcpconn", native, "", ""},
 	{"bridge/gateway/gate", native, "bridge/wire bridge/resource", ""},
 	{"bridge/internal/quota", native, "", ""},
-	{"bridge/gateway/tools", native, "bridge/wire bridge/internal/quota", ""},
+	{"bridge/gateway/tools", native, "bridge/wire bridge/internal/quota", "golang.org/x/text"},
 	{"bridge/internal/retry", native, "", ""},
 	{"bridge/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/door", native, "bridge bridge/weborigin " +

@@ -216,14 +216,14 @@ func sealer() (seal, open func(text string) string) {
 		return hex.EncodeToString(gcm.Seal(nil, nil, fmt.Appendf(nil, "%-48s", text), nil))
 	}
 	open = func(sealed string) string {
-		bytes, err := hex.DecodeString(sealed)
+		text, err := hex.DecodeString(sealed)
 		if err == nil {
-			bytes, err = gcm.Open(nil, nil, bytes, nil)
+			text, err = gcm.Open(nil, nil, text, nil)
 		}
 		if err != nil {
 			return ""
 		}
-		return strings.TrimRight(string(bytes), " ")
+		return strings.TrimRight(string(text), " ")
 	}
 	return seal, open
 }

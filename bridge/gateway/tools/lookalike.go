@@ -3,6 +3,8 @@ package tools
 import (
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Agents trust a tool by its name: list_page_resources is always ours. So no page's tool may have a
@@ -19,7 +21,7 @@ func (n *Names) LookLikeOurs(name string) bool { return n.likeOurs(skeleton(name
 func (n *Names) TitleLooksLikeOurs(title string) bool { return n.likeOurs(skeleton(title), 2) }
 
 func (n *Names) likeOurs(s []rune, share int) bool {
-	if strings.HasPrefix(string(s), string(skeleton(us))) {
+	if begins(s, skeleton(us)) {
 		return true
 	}
 	for _, own := range n.ours {
@@ -30,6 +32,23 @@ func (n *Names) likeOurs(s []rune, share int) bool {
 	return false
 }
 
+// begins reports whether s begins with want, of which at most half is signs of other scripts.
+func begins(s, want []rune) bool {
+	others := 0
+	for i, w := range want {
+		switch {
+		case i < len(s) && s[i] == anySign:
+			others++
+		case i >= len(s) || s[i] != w:
+			return false
+		}
+	}
+	return 2*others <= len(want)
+}
+
+// cyrillic has the letters that look like Latin ones, and latin those, as skeleton has them.
+const cyrillic, latin = "аеорсухіѕјԁһԛԝ", "aeopcyxlsjdhqw"
+
 // anySign stands for a sign of another script, and equals any letter: its look depends on the
 // reader's font.
 const anySign = '?'
@@ -37,7 +56,10 @@ const anySign = '?'
 // skeleton reduces a name to the letters that a reader sees at a glance.
 func skeleton(name string) []rune {
 	var s []rune
-	for _, r := range strings.ToLower(name) {
+	for _, r := range strings.ToLower(norm.NFKD.String(name)) { // also ｗｉｄｅ, 𝗯𝗼𝗹𝗱 and áccents
+		if at := strings.IndexRune(cyrillic, r); at >= 0 {
+			r = rune(latin[at/2])
+		}
 		switch {
 		case r == '0':
 			s = append(s, 'o')
@@ -63,18 +85,18 @@ func skeleton(name string) []rune {
 // many signs of other scripts: Sellers' algorithm, which is Levenshtein's distance to the best
 // part. Names have about 20 signs; s is cut after 256.
 func holds(s, want []rune, others int) bool {
-	const longest = 256
+	const longest, never = 256, 257
 	s = s[:min(len(s), longest)]
 	// above[i][d] is the least number of signs of other scripts with which a part that ends before
 	// the current sign has want[:i] with d differences.
 	above, now := make([][2]int, len(want)+1), make([][2]int, len(want)+1)
 	for i := range above {
-		above[i] = [2]int{longest + 1, longest + 1}
+		above[i] = [2]int{never, never}
 	}
-	above[0], above[1] = [2]int{}, [2]int{longest + 1, 0}
+	above[0], above[1] = [2]int{}, [2]int{never, 0}
 	for _, r := range s {
 		for i, w := range want {
-			same := [2]int{longest + 1, longest + 1}
+			same := [2]int{never, never}
 			switch r {
 			case w:
 				same = above[i]

@@ -89,6 +89,8 @@ func TestNamesThatLookLikeOurs(t *testing.T) {
 	}
 	for title, want := range map[string]bool{
 		"Read a page resource": true, "read_page_resource (Pagewire)": true, "Rеad pagе rеsourcеs, list": true,
+		"ｌｉｓｔ ｐａｇｅ ｒｅｓｏｕｒｃｅｓ": true, "𝗹𝗶𝘀𝘁 𝗽𝗮𝗴𝗲 𝗿𝗲𝘀𝗼𝘂𝗿𝗰𝗲𝘀": true, "ḷíșț ṗáġé ŕéșóúŕćéș": true, "Lіѕt раgе rеѕоurсеѕ": true,
+		"Раgewire": true, "Страница каталога": false, "搜索搜索搜索搜索": false,
 		"List page resources": true, "Read page resources 查看购物车中的所有商品以及它们的价格和库存数量": true,
 		"查看 page 购物车中的所有商品以及它们的 list": false, "查看购物车中的所有商品以及它们的价格和库存数量": false, "Показать все товары в корзине покупателя": false,
 	} {
