@@ -198,6 +198,15 @@ func TestShownCodesBesideTheirField(t *testing.T) {
 			t.Errorf("after %s: an agent reads the code: %q", script, got)
 		}
 	}
+	// What has no text is no box, and what is no box does not hide the others.
+	for html, want := range map[string]string{
+		`<form><div><b>4</b><b>8</b></div><input autocomplete=one-time-code aria-label=Code value=48><input aria-label=Email value=a@b><button aria-label=Resend></button></form>`: "{Code: (secret)} {Email: a@b} [Resend]\n",
+		`<div>` + strings.Repeat("<i></i>", 70) + `<style>b{}</style><label>PIN</label><b>4</b><b>8</b><input autocomplete=one-time-code aria-label=Code value=48></div>`:          "PIN {Code: (secret)}\n",
+	} {
+		if got := b.lines(html); got != want {
+			t.Errorf("%s: got %q, want %q", html, got, want)
+		}
+	}
 	// The field is far from the part, or no input.
 	for _, field := range []string{`<p>` + strings.Repeat("<input>", 60) + `</p><input autocomplete=one-time-code value=48>`, `<textarea autocomplete=one-time-code>48</textarea>`} {
 		b.shows(`<div><div><div><div><div id=boxes><b>4</b><b>8</b></div></div></div></div>` + field + `</div>`)

@@ -15,18 +15,29 @@ export interface Block {
   isTerm?: boolean;
   /** Its first line begins a landmark. */
   isLandmark?: boolean;
-  /** It is a row of a table. */
+  /** It is a row of a table; or its lines are made of a block with rows. */
   row?: Row;
+  from?: Block;
 }
 export type Piece = string | Block | undefined;
 /** A row, and its cells with their pieces. `isLong`: its parts are those of its cells. */
 export type Row = { element: Element; cells: { cell: Element; piece: Piece }[]; isLong: boolean };
+
+/** In how many columns a cell is, and in how many rows: 0 for all that are left. */
+export function spanOf(cell: Element): { x: number; y: number } {
+  const { colSpan = 1, rowSpan = 1 } = cell as Partial<HTMLTableCellElement>;
+  return { x: colSpan, y: rowSpan };
+}
 
 /** The longest row of parts that is one line. */
 const longest = 240;
 
 export const block = (parts: (string | Block)[]): Piece => (parts.length ? { parts } : undefined);
 export const isBlock = (piece: Piece): piece is Block => typeof piece === "object";
+export const hasRow = ({ row, from, parts }: Block): boolean => !!row || !!from || parts.filter(isBlock).some(hasRow);
+/** Lines that are made of a piece, whose rows stay. */
+export const madeOf = (piece: Piece, parts: string[]): Piece =>
+  parts.length && isBlock(piece) && hasRow(piece) ? { parts, from: piece } : block(parts);
 
 /** A piece that stands alone. In raw text each space counts. */
 export function alone(piece: Piece, raw = false): Block | undefined {
@@ -77,7 +88,7 @@ function soleLine(piece: Piece): string | undefined {
 }
 
 /** Lines with nothing but buttons. */
-const buttons = /^\[[^\][]*\]( \[[^\][]*\])*$/;
+export const buttons = /^\[[^\][]*\]( \[[^\][]*\])*$/;
 
 /**
  * Joins the pieces of an element's children as the layout does: in a line, in a row, or below each
@@ -98,7 +109,7 @@ export function join(pieces: Piece[], isRow: boolean, raw: boolean): Piece {
   for (const piece of pieces) {
     if (isBlock(piece)) {
       flush();
-      const isPlain = piece.parts.length === 1 && !piece.first && !piece.isTerm && !piece.row;
+      const isPlain = piece.parts.length === 1 && !piece.first && !piece.isTerm && !piece.row && !piece.from;
       const only = isPlain ? piece.parts[0]! : piece;
       const before = parts.at(-1);
       const more = isBlock(before) || isBlock(only) ? "" : `${before} ${only}`;

@@ -1,7 +1,20 @@
 /** The pieces of elements that are no texts: fields, images, tables' rows, links. */
 import { type Field, hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
 import { all, attribute, has, isVisible, styleOf, textContent } from "./dom.ts";
-import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece, type Row } from "./lines.ts";
+import {
+  alone,
+  type Block,
+  block,
+  buttons,
+  hasRow,
+  isBlock,
+  linesOf,
+  madeOf,
+  oneLine,
+  type Piece,
+  type Row,
+  spanOf,
+} from "./lines.ts";
 import { isDisabled, isTrue, nameOf, states, targetOf, unseenName } from "./roles.ts";
 import { isClearFill, isDrawn, isSeen } from "./sight.ts";
 import { clean, codeLine, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
@@ -80,7 +93,7 @@ export function linkPiece(link: Element, inner: Piece, isInline: boolean): Piece
   if (isBlock(inner)) {
     const lines = linesOf(inner, Infinity);
     const [, begin, first] = /^(#+ |- |\| )?(.*)$/s.exec(lines[0] ?? "")!;
-    return block([(begin ?? "") + open + first + end, ...lines.slice(1)]);
+    return madeOf(inner, [(begin ?? "") + open + first + end, ...lines.slice(1)]);
   }
   const spaced = (inner ?? "").replace(/\s+/g, " ");
   const text = fuller(link, spaced.trim()) || nameOf(link, "a") || unseenName(link);
@@ -132,13 +145,11 @@ export function rowPiece(element: Element, cells: Row["cells"], isHead: boolean)
   const row = { element, cells, isLong };
   if (isLong) return { parts: cells.flatMap(({ piece }) => alone(piece) ?? []), row };
   const texts = cells.map(({ piece }) => oneLine(piece).replaceAll("|", "\\|"));
-  if (!texts.some(Boolean)) return;
+  // Without a text it may span rows that have one.
+  if (!texts.some(Boolean)) return cells.some(({ cell }) => spanOf(cell).y !== 1) ? { parts: [], row } : undefined;
   if (cells.length === 1) {
-    const { cell, piece } = cells[0]!;
-    const whole = alone(piece);
-    return whole && (cell as HTMLTableCellElement).colSpan > 1
-      ? { parts: [whole], row: { ...row, isLong: true } }
-      : whole;
+    const whole = alone(cells[0]!.piece);
+    return whole && !hasRow(whole) && !buttons.test(texts[0]!) ? { ...whole, row } : whole;
   }
   const line = `| ${texts.join(" | ")} |`;
   return { parts: isHead ? [line, `|${"---|".repeat(texts.length)}`] : [line], row };
@@ -147,7 +158,11 @@ export function rowPiece(element: Element, cells: Row["cells"], isHead: boolean)
 export function item(inner: Piece, state: string): Piece {
   const whole = alone(inner);
   if (!whole) return;
-  const parts = whole.parts.map((part, x) => (x || isBlock(part) ? part : part + state));
+  const add = (part: string | Block, x: number): string | Block => {
+    if (!isBlock(part)) return x ? part : part + state;
+    return !x && part.row ? { ...part, parts: part.parts.map(add) } : part;
+  };
+  const parts = whole.parts.map(add);
   return { parts: [{ ...whole, parts } as Block], first: "- ", next: "  " };
 }
 
@@ -157,7 +172,7 @@ export function codePiece(inner: Piece): Piece {
   while (lines.length && !lines[0]!.trim()) lines.shift();
   while (lines.length && !lines.at(-1)!.trim()) lines.pop();
   if (lines.length < 2 && !lines[0]?.includes("`")) return block(lines.map((one) => `\`${one.trim()}\``));
-  return block(["```", ...lines.map(codeLine), "```"]);
+  return madeOf(inner, ["```", ...lines.map(codeLine), "```"]);
 }
 
 /** A landmark with its lines; nothing if it has neither lines nor a name. */

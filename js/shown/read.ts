@@ -68,6 +68,8 @@ const stateOf = (field: Element): unknown => {
 const isSecretText = (box: Element, name: string): boolean =>
   isSecretName(name, attribute(box, "id")) || isAccount(dom.textContent(box)!.slice(0, 50));
 
+/** What is beside a code, and no box of it. */
+const unread = new Set(["label", ...skipped]);
 /** A text without what stands for its characters, or between them. */
 const bare = (text: string) => text.replace(/[\s·•–—|._○*-]/g, "");
 
@@ -140,8 +142,10 @@ export class Reader {
   #isMirror(element: Element): boolean {
     const secret = this.#mirrors.get(element);
     if (secret === undefined) return false;
-    const text = bare(dom.textContent(element)!);
-    return !text || text === secret || !this.#mirrors.delete(element);
+    const text = dom.textContent(element)!;
+    if (!text.trim()) return false;
+    const now = bare(text);
+    return !now || now === secret || !this.#mirrors.delete(element);
   }
   /** A text that was made, as agents read it. */
   asRead(text: string, links: boolean): { text: string; loud: string } {
@@ -410,11 +414,13 @@ export class Reader {
     for (let up = 0, e = dom.parentElement(inner); value && e && up < 4; up++, inner = e, e = dom.parentElement(e)) {
       const others: Element[] = [];
       let text = "";
+      let met = 0;
       for (const one of dom.elementsIn(e)) {
-        if (one === inner) continue;
-        text += bare(dom.textContent(one)!);
+        const own = one === inner || unread.has(tagOf(one)) ? "" : bare(dom.textContent(one)!);
+        if (own) others.push(one);
+        text += own;
         // Each look is made for it, and a code has few boxes.
-        if (text.length > value.length || others.push(one) > 64) break;
+        if (text.length > value.length || ++met > 256) break;
       }
       if (text !== value) continue;
       for (const one of others) {
