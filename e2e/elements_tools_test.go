@@ -210,7 +210,9 @@ func TestElementsToolsSubmitWhatIsAsked(t *testing.T) {
 			<span id=states><select name=state><option>BY<option>BE</select></span><button>Go</button></form>
 		<form toolname=vol tooldescription="Sets." toolautosubmit><input type=range name=level min=0 max=100 step=10><input type=color name=colour><input name=line><input name=short maxlength=3><button>Go</button></form>
 		<form id=make toolname=make tooldescription="Makes." toolautosubmit><input type=radio name=size value=a><input type=radio name=size value=b><input type=radio name=size value=a><input type=radio name=size value=b>
-			<input name=coupon id=coupon><input name=net id=net><input name=gross id=gross><input name=taken id=taken value=old><input name=emptied id=emptied><input name=phone id=phone><button>Go</button></form>`)
+			<input name=coupon id=coupon><input name=net id=net><input name=gross id=gross><input name=taken id=taken value=old><input name=emptied id=emptied><input name=phone id=phone><button>Go</button></form>
+		<form id=again toolname=again tooldescription="Again." toolautosubmit><input name=price id=price value=100.00><input name=site id=site><input type=datetime-local name=when><input type=color name=colour>
+			<input type=number name=count id=count><input name=word id=word><button>Go</button></form>`)
 	b.expectations(formTools + `
 		// A page that makes its other fields anew, as frameworks do, when a country is chosen.
 		country.addEventListener("change", () => { states.innerHTML = states.innerHTML; });
@@ -234,6 +236,18 @@ func TestElementsToolsSubmitWhatIsAsked(t *testing.T) {
 			submitted.length = 0;
 			const said = await a.use("make", input);
 			expect(JSON.stringify(input), said.startsWith("error") ? undefined : submitted.pop()?.[1][Object.keys(input)[0]], want);
+		}
+		// An agent that calls again without a reset, and values that are not what was asked.
+		price.addEventListener("change", () => { price.value = (+price.value).toFixed(2); });
+		site.addEventListener("change", () => { site.value = site.value.replace(/^https?:../, ""); });
+		count.addEventListener("change", () => { count.value = Math.min(10, Math.abs(count.value)); });
+		word.addEventListener("change", () => { word.value = word.value.replace(/[^a-z]/gi, ""); });
+		for (const [input, want] of [[{ price: "100" }, "100.00"], [{ price: "100" }, "100.00"], [{ site: "https://a.b" }, "a.b"], [{ site: "https://a.b" }, "a.b"],
+			[{ when: "2026-01-06T10:00:00" }, "2026-01-06T10:00"], [{ when: "2026-01-06T10:00:00" }, "2026-01-06T10:00"], [{ colour: "black" }, "#000000"],
+			[{ count: 5 }, "5"], [{ count: -5 }], [{ count: 99 }], [{ word: "C" }, "C"], [{ word: "C++" }], [{ word: "!!!" }]]) {
+			submitted.length = 0;
+			const said = await a.use("again", input);
+			expect(JSON.stringify(input) + " again", said.startsWith("error") ? undefined : submitted.pop()?.[1][Object.keys(input)[0]], want);
 		}
 		// A page that takes a choice back.
 		country.addEventListener("change", () => { country.value = "DE"; });

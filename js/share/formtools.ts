@@ -171,16 +171,28 @@ function fill(form: HTMLFormElement, input: Input): void {
       if (own.length && has(own, value, before?.text)) continue;
       if (isLast || !schema || !fits(value, schema))
         throw new Refusal(`The form is partly filled in: the page does not keep this value of '${name}'.`);
-      const [{ value: old }] = fields as [Field];
-      for (const field of fields) set(field, value);
-      const text = (parametersOf(form).get(name)?.fields[0] ?? fields[0]!).value;
-      // The page may write a text in its own way, but not take it back.
-      const isBack = bare(text) !== bare(`${value}`) && (!text || text === old);
-      done.set(name, { fields, text: isBack ? undefined : text });
+      const [field] = fields as [Field];
+      const { value: old } = field;
+      const wrote = fields.map((one) => set(one, value))[0]!;
+      const text = (parametersOf(form).get(name)?.fields[0] ?? field).value;
+      // The page may write a text in its own way, but not take it back, or make another number of it.
+      const made = `${wrote} ${text}`;
+      const isOther = /^(number|range)$/.test(field.type) || !text || (text === old && written.get(field) !== made);
+      const isKept = !isOther || isAlike(text, wrote);
+      if (isKept) written.set(field, made);
+      done.set(name, { fields, text: isKept ? text : undefined });
     }
 }
 
-const bare = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+/** Fields → the text that was put in last, and what the page made of it. */
+const written = new WeakMap<Field, string>();
+/** Whether two texts are one number, or differ only by the signs between letters and digits. */
+function isAlike(a: string, b: string): boolean {
+  if (a === b) return true;
+  if (a && b && !Number.isNaN(+a) && !Number.isNaN(+b)) return +a === +b;
+  const bare = (text: string) => text.toLowerCase().replace(/[\s.,:;/()'_-]/g, "");
+  return !!bare(a) && bare(a) === bare(b);
+}
 const isSent = (form: HTMLFormElement, field: Field): boolean =>
   !is(field, ":disabled") && Array.from(fieldsOf(form)).includes(field);
 
@@ -232,16 +244,18 @@ function isSame(field: HTMLInputElement | HTMLTextAreaElement, text: string): bo
 
 /**
  * Sets a field as a person does: with its events, and not by the setters of libraries, which then
- * see a change.
+ * see a change. Returns its text before them.
  */
-function set(field: Field, value: unknown): void {
+function set(field: Field, value: unknown): string {
   if (isCheckable(field)) {
     if (field.checked !== isWanted(value, field.value) && (field.type === "checkbox" || !field.checked)) field.click();
-    return;
+    return field.value;
   }
   if (field instanceof HTMLSelectElement) for (const one of field.options) one.selected = isWanted(value, one.value);
   else put(field, `${value}`);
+  const { value: wrote } = field;
   for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
+  return wrote;
 }
 
 async function call(form: HTMLFormElement, input: Input, signal: AbortSignal | undefined): Promise<unknown> {
