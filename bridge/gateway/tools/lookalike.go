@@ -32,7 +32,7 @@ func (n *Names) likeOurs(s []rune, share int) bool {
 	return false
 }
 
-// begins reports whether s begins with want, of which at most half is signs of other scripts.
+// begins reports whether s begins with want, of which at most a quarter is signs of other scripts.
 func begins(s, want []rune) bool {
 	others := 0
 	for i, w := range want {
@@ -43,7 +43,7 @@ func begins(s, want []rune) bool {
 			return false
 		}
 	}
-	return 2*others <= len(want)
+	return 4*others <= len(want)
 }
 
 // cyrillic has the letters that look like Latin ones, and latin those, as skeleton has them.
@@ -61,6 +61,7 @@ func skeleton(name string) []rune {
 			r = rune(latin[at/2])
 		}
 		switch {
+		case r >= 0x1160 && r <= 0x11ff: // of Hangul: the rest of a syllable
 		case r == '0':
 			s = append(s, 'o')
 		case r == '1', r == 'i', r == '|', r == '!':

@@ -101,6 +101,7 @@ func TestNamesThatLookLikeOurs(t *testing.T) {
 	for _, name := range []string{
 		"add", "search", "list", "read", "list_orders", "read_page", "list_resources", "resources_list",
 		"resources_read", "resources_wait", "get_page_resources", "update_page", "wait_for_update",
+		"장바구니에상품담기", "Wait for 페이지 업데이트", "Page 设置向导", "page_한글", "Réserver une page",
 		"page_update", "read_resource", "wire_page", "show_page", "搜索", "поиск", "", "pay", "list_page",
 		"open_page_resource",
 	} {
