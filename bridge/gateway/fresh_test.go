@@ -163,6 +163,24 @@ func TestCallWhenTheStateComesBack(t *testing.T) {
 	}
 }
 
+// An agent that has nothing of the state any more is not told that the page changes all the time.
+func TestSecondRefusalOfWhatIsNotKnown(t *testing.T) {
+	g := newGateway(t, Options{})
+	s := openShop(t, g)
+	a := openAgent(t, g)
+	a.hasTool("checkout")
+	a.must(calls.Read, map[string]any{"uri": cart})
+	s.page.Edit(cart, cartOf(2))
+	s.page.Withdraw(cart)
+	if texts, failed := a.tool("checkout", nil); !failed || !strings.Contains(texts[0], "it cannot be read now") {
+		t.Fatalf("the first time it says %q", texts)
+	}
+	s.offer(cart, cartOf(2))
+	if texts, failed := a.tool("checkout", nil); !failed || !strings.Contains(texts[0], "you have not read what it depends on") {
+		t.Errorf("the second time it says %q", texts)
+	}
+}
+
 // Contents that cannot be shown in a refusal must be read.
 func TestCallWithAnImageAsState(t *testing.T) {
 	g := newGateway(t, Options{})
