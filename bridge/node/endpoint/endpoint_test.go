@@ -40,12 +40,12 @@ type place struct {
 
 func openPlace(t *testing.T, size int) *place {
 	t.Helper()
-	return openPlaceAt(t, size, httptest.NewServer, nil, 0)
+	return openPlaceAt(t, size, httptest.NewServer, nil)
 }
 
 // openPlaceAt opens a place whose nodes have servers made by start. roots are the authorities of their certificates.
-func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server, roots *x509.CertPool,
-	interval time.Duration) *place {
+func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server,
+	roots *x509.CertPool) *place {
 	t.Helper()
 	p := &place{t: t, login: nodekit.NewLogin(t)}
 	verifier := p.login.Verifier()
@@ -56,7 +56,7 @@ func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Serv
 		server := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handler.Load().ServeHTTP(w, r)
 		}))
-		n, err := node.Open(node.Options{Log: log, URL: server.URL, Interval: interval,
+		n, err := node.Open(node.Options{Log: log, URL: server.URL,
 			Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
 		if err != nil {
 			t.Fatal(err)
@@ -388,7 +388,7 @@ func TestNodesOfAnAuthority(t *testing.T) {
 		roots  *x509.CertPool
 		status int
 	}{"named": {roots, 200}, "not named": {nil, 404}} {
-		p := openPlaceAt(t, 2, httptest.NewTLSServer, c.roots, 200*time.Millisecond)
+		p := openPlaceAt(t, 2, httptest.NewTLSServer, c.roots)
 		if a := p.ask(1, "POST", ping, "Mcp-Session-Id", p.begin(0)); a.status != c.status {
 			t.Errorf("an authority that is %s: %+v", name, a)
 		}

@@ -56,7 +56,7 @@ func TestBodyThatEndsLate(t *testing.T) {
 			r.Body = &late{r.Body, r.ContentLength, &dialed, begun, ended}
 			h.ServeHTTP(w, r)
 		}))
-	}, nil, 200*time.Millisecond)
+	}, nil)
 	dial := p.handlers[0].proxy.DialContext
 	p.handlers[0].proxy.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dialed.Store(true)
@@ -229,7 +229,7 @@ func TestClientThatTakesNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := openPlaceAt(t, 1, start, nil, 200*time.Millisecond)
+			p := openPlaceAt(t, 1, start, nil)
 			p.handlers[0].writeTimeout = 100 * time.Millisecond
 			ended := make(chan struct{}, 1)
 			_, session := p.scripted(func(w http.ResponseWriter, r *http.Request) {
