@@ -18,7 +18,7 @@ import {
 import { type Block, hasRow, isBlock, oneLine, type Row, spanOf } from "./lines.ts";
 import { fieldText, isButton, isField, isKept, isLabelled, isTick } from "./pieces.ts";
 import type { Look, Reader, Sight } from "./read.ts";
-import { nameOf } from "./roles.ts";
+import { isHeadCell, nameOf } from "./roles.ts";
 import { isSeen } from "./sight.ts";
 
 export interface Part {
@@ -79,9 +79,9 @@ function rowsOf(text: string, reader: Reader, { from = 0, links = false }: Sight
     table.isOpen = false;
     if (!cells.some(Boolean)) continue;
     if (used - from > most.rows) return [...found, `(the page goes on: read from ${used})`];
-    let { names } = table;
-    if (names && names.length < cells.length) names = namesOf(cells.map((_, x) => names![x] ?? ""));
-    const one = names ? Object.fromEntries(cells.map((cell, x) => [names[x], cell])) : cells;
+    const { names = [] } = table;
+    if (table.names && names.length < cells.length) table.names = namesOf(cells.map((_, x) => names[x] ?? ""));
+    const one = table.names ? Object.fromEntries(cells.map((cell, x) => [table.names![x], cell])) : cells;
     if (used >= from) found.push(one);
     used += JSON.stringify(one).length;
   }
@@ -99,17 +99,21 @@ function* rowsIn(block: Block, isData: (row: Row) => boolean): Generator<Row> {
   else for (const part of within) yield* rowsIn(part, isData);
 }
 
+/**
+ * The places of rows in their group, of those that nobody sees, too. Chromium would count all rows
+ * before each: 13 s for 40,000.
+ */
+function placesIn(group: Element): Map<Element, number> {
+  const rows = Array.from(elementsIn(group)).filter((one) => tagOf(one) === "tr");
+  return new Map(rows.map((row, y) => [row, y]));
+}
+
 /** The texts of a row by column, also of cells that begin in rows above. */
 function columnsOf({ element, cells }: Row, { groups }: Table, read: (text: string) => string): string[] {
   const parent = parentElement(element) ?? element;
-  const { above, places } = groups.get(parent) ?? { above: [], places: new Map<Element, number>() };
-  if (!places.size) {
-    groups.set(parent, { above, places });
-    // Rows that nobody sees count, too. For a row Chromium counts all before it: 13 s for 40,000.
-    for (const one of elementsIn(parent)) if (tagOf(one) === "tr") places.set(one, places.size);
-    places.set(parent, NaN);
-  }
-  const y = places.get(element) ?? NaN;
+  const { above, places } = groups.get(parent) ?? { above: [], places: placesIn(parent) };
+  groups.set(parent, { above, places });
+  const y = places.get(element) ?? NaN; // a row of other elements has no cells that span
   const texts: string[] = [];
   const fill = () => {
     for (let x = texts.length; above[x] && above[x]!.end > y; x++) texts.push(above[x]!.text);
@@ -138,8 +142,7 @@ function isHeader({ element, cells }: Row, table: Table): boolean {
     table.isOpen = false;
     return true;
   }
-  const isName = (cell: Element) => tagOf(cell) === "th" || attribute(cell, "role") === "columnheader";
-  if (!table.isOpen || group === "tfoot" || !cells.every(({ cell }) => isName(cell))) return false;
+  if (!table.isOpen || group === "tfoot" || !cells.every(({ cell }) => isHeadCell(cell))) return false;
   table.isOpen = cells.some(({ cell }) => spanOf(cell).x > 1 || spanOf(cell).y > 1);
   return true;
 }

@@ -8,7 +8,18 @@ import * as dom from "./dom.ts";
 import { attribute, has, tagOf } from "./dom.ts";
 import { alone, type Block, block, join, linesOf, map, oneLine, type Piece, pairs, type Row, write } from "./lines.ts";
 import * as make from "./pieces.ts";
-import { controls, isTrue, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
+import {
+  controls,
+  isHeadCell,
+  isTrue,
+  landmarks,
+  nameOf,
+  roleOf,
+  shortAddress,
+  skipped,
+  states,
+  unseenName,
+} from "./roles.ts";
 import { groundOf, hides, isFlat, isLegible, isPlaced, rootGround } from "./sight.ts";
 import { clean, cut, escaped, asRead, linked, plain, quiet, squash, token } from "./text.ts";
 
@@ -517,7 +528,7 @@ export class Reader {
       const piece = yield* this.#pieceOf(cell, inner);
       const isCell = roleOf(cell, tag) === "cell";
       if (isCell ? dom.styleOf(cell).display === "none" : piece === undefined) continue;
-      isHead &&= tag === "th" || attribute(cell, "role") === "columnheader";
+      isHead &&= isHeadCell(cell);
       cells.push({ cell, piece });
     }
     return make.rowPiece(row, cells, isHead);

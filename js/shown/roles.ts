@@ -24,6 +24,9 @@ export function roleOf(element: Element, tag: string): string {
   return tag === "a" && !has(element, "href") ? "" : (ofTags.get(tag) ?? "");
 }
 
+export const isHeadCell = (cell: Element): boolean =>
+  tagOf(cell) === "th" || attribute(cell, "role") === "columnheader";
+
 /** The longest name. A name need not be visible, so it is short. */
 const longest = 80;
 

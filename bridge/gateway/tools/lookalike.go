@@ -46,8 +46,9 @@ func begins(s, want []rune) bool {
 	return 4*others <= len(want)
 }
 
-// cyrillic has the letters that look like Latin ones, and latin those, as skeleton has them.
-const cyrillic, latin = "аеорсухіѕјԁһԛԝ", "aeopcyxlsjdhqw"
+// latin replaces the Cyrillic letters that look like Latin ones.
+var latin = strings.NewReplacer("а", "a", "е", "e", "о", "o", "р", "p", "с", "c", "у", "y", "х", "x",
+	"і", "i", "ѕ", "s", "ј", "j", "ԁ", "d", "һ", "h", "ԛ", "q", "ԝ", "w")
 
 // anySign stands for a sign of another script, and equals any letter: its look depends on the
 // reader's font.
@@ -56,10 +57,8 @@ const anySign = '?'
 // skeleton reduces a name to the letters that a reader sees at a glance.
 func skeleton(name string) []rune {
 	var s []rune
-	for _, r := range strings.ToLower(norm.NFKD.String(name)) { // also ｗｉｄｅ, 𝗯𝗼𝗹𝗱 and áccents
-		if at := strings.IndexRune(cyrillic, r); at >= 0 {
-			r = rune(latin[at/2])
-		}
+	// NFKD: also ｗｉｄｅ, 𝗯𝗼𝗹𝗱 and áccents.
+	for _, r := range latin.Replace(strings.ToLower(norm.NFKD.String(name))) {
 		switch {
 		case r >= 0x1160 && r <= 0x11ff: // of Hangul: the rest of a syllable
 		case r == '0':
