@@ -515,7 +515,9 @@ func TestWatchWhoseOutputFails(t *testing.T) {
 			args := append([]string{"watch", "--count", "1", "--hub", r.addr}, args...)
 			status <- pagewire(context.Background(), args, strings.NewReader(""), full{}, stderr)
 		}()
-		testkit.Eventually(t, "it has read", func() bool { return len(status) > 0 || r.g.Snapshot().Reads > 0 })
+		testkit.Eventually(t, "it has read", func() bool {
+			return len(status) > 0 || r.g.Snapshot().Latency.Count > 0
+		})
 		r.set("two")
 		if got := testkit.Receive(t, "it ends", status); got != exitFailed ||
 			stderr.String() != "pagewire: no space left on device\n" {
