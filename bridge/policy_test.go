@@ -77,7 +77,8 @@ var packages = []row{
 		"bridge/internal/taburi", ""},
 	{"bridge/internal/peer", native, "", "golang.org/x/sys"},
 	{"bridge/internal/userdir", native, "bridge/internal/retry", "golang.org/x/sys"},
-	{"bridge/internal/parts", native, "bridge/internal/userdir bridge/weborigin", "github.com/go-json-experiment/json github.com/tailscale/hujson"},
+	{"bridge/internal/jsonc", native, "", "github.com/tailscale/hujson"},
+	{"bridge/internal/parts", native, "bridge/internal/jsonc bridge/internal/userdir bridge/weborigin", "github.com/go-json-experiment/json github.com/tailscale/hujson"},
 	{"bridge/internal/secret", native, "bridge/internal/userdir", ""},
 	{"bridge/internal/wsconn", native, "bridge/internal/quota", "github.com/coder/websocket"},
 	{"bridge/internal/...", native, "", ""},
@@ -159,7 +160,7 @@ var packages = []row{
 	{"bridge/cmd/internal/cli", native, "", ""},
 	{"bridge/cmd/pagewire/clientconfig/files", native, "bridge/cmd/internal/cli bridge/internal/userdir", ""},
 	{"bridge/cmd/pagewire/clientconfig", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig/files " +
-		"bridge/gateway/skills bridge/weborigin", "github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
+		"bridge/gateway/skills bridge/internal/jsonc bridge/weborigin", "github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/pagewire/nativehost", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
 		"bridge/cmd/pagewire/clientconfig/files bridge/pages/extension", ""},
 	{"bridge/cmd/pagewire", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig bridge/cmd/pagewire/clientconfig/files " +

@@ -12,8 +12,6 @@
 package parts
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +28,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
 
+	"github.com/pagewire/pagewire/bridge/internal/jsonc"
 	"github.com/pagewire/pagewire/bridge/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
@@ -250,35 +249,13 @@ func Add(ctx context.Context, file, origin, name string, r Rule) error {
 // insert adds a part to the text of a file, in a line of its own after the other parts of its
 // origin.
 func insert(text []byte, origin, name string, r Rule) ([]byte, error) {
-	root, err := hujson.Parse(text)
+	d, err := jsonc.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	rules, _ := root.Value.(*hujson.Object)
-	if rules == nil {
-		return nil, errors.New("it is no object")
-	}
-	var named *hujson.Object
-	for i := range rules.Members {
-		if rules.Members[i].Name.Value.(hujson.Literal).String() == origin {
-			value := &rules.Members[i].Value
-			if named, _ = value.Value.(*hujson.Object); named == nil { // it is null
-				named = &hujson.Object{}
-				value.Value = named
-			}
-		}
-	}
-	end := "\n" // of a line before the last bracket
-	if bytes.Contains(text, []byte("\r\n")) {
-		end = "\r\n"
-	}
-	unit := "  "
-	if len(rules.Members) > 0 {
-		unit = cmp.Or(strings.TrimLeft(string(rules.Members[0].Name.BeforeExtra), "\r\n"), unit)
-	}
-	if named == nil {
-		named = &hujson.Object{}
-		add(rules, end, unit, origin, hujson.Value{Value: named})
+	at, err := jsonc.Find(&d.Root, origin)
+	if err != nil {
+		return nil, err
 	}
 	value, err := json.Marshal(r, jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
 	if err != nil {
@@ -288,22 +265,18 @@ func insert(text []byte, origin, name string, r Rule) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	add(named, end+unit, unit, name, rule)
-	return root.Pack(), nil
-}
-
-// add puts a member after the others, indented as the first. In an empty object it gets a line of
-// its own.
-func add(o *hujson.Object, end, unit, name string, value hujson.Value) {
-	before := hujson.Extra(end + unit)
-	if len(o.Members) > 0 {
-		before = o.Members[0].Name.BeforeExtra
-	} else {
-		o.AfterExtra = hujson.Extra(end)
+	if at < 0 {
+		d.Add(&d.Root, "", origin, hujson.Value{Value: &hujson.Object{}})
 	}
-	value.BeforeExtra = hujson.Extra(" ")
-	o.Members = append(o.Members, hujson.ObjectMember{
-		Name: hujson.Value{BeforeExtra: before, Value: hujson.String(name)}, Value: value})
+	heads, values, _ := jsonc.Items(&d.Root)
+	if at < 0 {
+		at = len(values) - 1
+	}
+	if values[at].Value.Kind() != '{' { // it is null
+		values[at].Value = &hujson.Object{}
+	}
+	d.Add(values[at], jsonc.IndentOf(heads[at], ""), name, rule)
+	return d.Text(), nil
 }
 
 // targetOf returns the path of a file without links.

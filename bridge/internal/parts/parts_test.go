@@ -248,7 +248,7 @@ func TestAddKeepsLines(t *testing.T) {
 		{first + "\r\n    }\r\n}\r\n", "https://z.example", first + ",\r\n        \"jobs\": {\"find\": [{\"css\": \"main\"}]}\r\n    }\r\n}\r\n"},
 		{first + "\r\n    }\r\n}\r\n", "https://a.example", first + "\r\n    },\r\n    \"https://a.example\": {\r\n        \"jobs\": {\"find\": [{\"css\": \"main\"}]}\r\n    }\r\n}\r\n"},
 		{`{"https://a.example": null, "https://b.example": {}}`, "https://a.example",
-			"{\"https://a.example\": {\n    \"jobs\": {\"find\": [{\"css\": \"main\"}]}\n  }, \"https://b.example\": {}}"},
+			"{\"https://a.example\": {\n  \"jobs\": {\"find\": [{\"css\": \"main\"}]}\n}, \"https://b.example\": {}}"},
 		{"{}", "https://a.example", "{\n  \"https://a.example\": {\n    \"jobs\": {\"find\": [{\"css\": \"main\"}]}\n  }\n}"},
 	} {
 		if err := os.WriteFile(file, []byte(c[0]), 0o600); err != nil {

@@ -1,7 +1,6 @@
 package clientconfig
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -79,12 +78,4 @@ func jsonValue(v any, indent, unit, newline string) string {
 		return "{ " + cli.CompactJSON(v.name) + ": " + cli.CompactJSON(v.value) + " }"
 	}
 	return cli.CompactJSON(v)
-}
-
-// newlineOf returns the line end that a text uses.
-func newlineOf(text []byte) string {
-	if bytes.Contains(text, []byte("\r\n")) {
-		return "\r\n"
-	}
-	return "\n"
 }

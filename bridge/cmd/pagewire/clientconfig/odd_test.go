@@ -20,6 +20,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig/files"
+	"github.com/pagewire/pagewire/bridge/internal/jsonc"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
@@ -50,10 +51,10 @@ func persons(t *testing.T, text []byte, key string) (all []string) {
 			all = append(all, string(hujson.Value{Value: v.Value}.Pack()))
 			return
 		}
-		heads, values, end := items(v)
+		heads, values, end := jsonc.Items(v)
 		for i, value := range values {
 			if isList {
-				group, _ := decoded(value).(map[string]any)
+				group, _ := jsonc.Decoded(value).(map[string]any)
 				list, _ := group["hooks"].([]any)
 				delete(group, "matcher")
 				ourGroup := len(list) == 1 && len(group) == 1 && value.IsStandard()
@@ -81,9 +82,9 @@ func persons(t *testing.T, text []byte, key string) (all []string) {
 		}
 		comments(*end)
 	}
-	d, err := parseJSON(text)
+	d, err := jsonc.Parse(text)
 	testkit.OK(t, err)
-	walk(&d.root, nil)
+	walk(&d.Root, nil)
 	return all
 }
 
@@ -262,7 +263,7 @@ func (d *desk) look(when string, ours bool) {
 			key := d.Client.at()[0]
 			got, want = persons(d.t, []byte(is), key), persons(d.t, []byte(text), key)
 		} else if ours {
-			end := newlineOf([]byte(text))
+			end := jsonc.NewlineOf([]byte(text))
 			is, _, _ = strings.Cut(is, "[mcp_servers.pagewire]"+end+"command = \"/opt")
 			got = lines(is)
 		}

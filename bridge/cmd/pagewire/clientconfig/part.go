@@ -13,6 +13,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig/files"
+	"github.com/pagewire/pagewire/bridge/internal/jsonc"
 )
 
 func (p part) toml() bool { return filepath.Ext(p.file) == ".toml" }
@@ -73,7 +74,7 @@ func (p part) gone() string {
 	if p.toml() {
 		is, _, _ = findTOML(text, p.at)
 	} else if v := entryJSON(text, p); v != nil {
-		is = decoded(v)
+		is = jsonc.Decoded(v)
 	}
 	if words := wordsOf(is); ourEntry(is) && filepath.IsAbs(words[0]) {
 		if _, err := os.Stat(words[0]); errors.Is(err, fs.ErrNotExist) {

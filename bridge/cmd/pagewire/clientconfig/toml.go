@@ -11,12 +11,13 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
+	"github.com/pagewire/pagewire/bridge/internal/jsonc"
 )
 
 // findTOML returns the value at a path, or nil, and the lines that say it: those of its table, of
 // the tables below it, and of its keys elsewhere. The lines of each span follow one another.
 func findTOML(text []byte, at []string) (is any, spans [][2]int, err error) {
-	body := bytes.TrimPrefix(text, byteOrderMark)
+	body := bytes.TrimPrefix(text, jsonc.ByteOrderMark)
 	var all map[string]any
 	if err := toml.Unmarshal(body, &all); err != nil {
 		var wrong *toml.DecodeError
@@ -84,9 +85,9 @@ func putTOML(text []byte, p part, force bool) ([]byte, error) {
 			return nil, err
 		}
 	}
-	newline, name := newlineOf(text), "["+strings.Join(p.at, ".")+"]"
+	newline, name := jsonc.NewlineOf(text), "["+strings.Join(p.at, ".")+"]"
 	out := slices.Clip(text)
-	if body := bytes.TrimPrefix(text, byteOrderMark); len(body) > 0 {
+	if body := bytes.TrimPrefix(text, jsonc.ByteOrderMark); len(body) > 0 {
 		if !bytes.HasSuffix(body, []byte("\n")) {
 			out = append(out, newline...)
 		}
@@ -111,7 +112,7 @@ func takeTOML(text []byte, p part, force bool) ([]byte, error) {
 	case !force && !ourEntry(is):
 		return nil, errNotOurs
 	}
-	newline := newlineOf(text)
+	newline := jsonc.NewlineOf(text)
 	for _, span := range slices.Backward(spans) {
 		from := span[0]
 		if bytes.HasSuffix(text[:from], []byte(newline+newline)) {
