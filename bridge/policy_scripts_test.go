@@ -41,7 +41,7 @@ var scripts = []scriptRow{
 	{"inject", "page/early page/late"},
 	{"testing", "page/early core"},
 	{"share", "page/early"},
-	{"shown", "share/secrets.ts"},
+	{"shown", "share/columns.ts share/secrets.ts"},
 	{"react", "share"},
 	{"dev", "page/early share"},
 	{"vite", ""},

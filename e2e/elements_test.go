@@ -257,6 +257,7 @@ func TestElementsTableAndText(t *testing.T) {
 		<table data-resource="/holes"><tr><th>A<th>B<tr><td>1<td rowspan=3>2<tr><tr><td>3<td>4<td>5</table>
 		<table data-resource="/first"><tr></tr><tr><td>1</table>
 		<table data-resource="/columns"><tr><th>A<th class=gone>B<tr><td>1<td class=gone>SECRET<tr><td class=gone>2<td>SECRET</table>
+		<table data-resource="/names"><tr><th colspan=2>X<th>X 2<tr><td>a<td>b<td>c</table>
 		<section id=status data-resource="/status"><h2>Order  <i>7</i></h2><p>Paid,
 			<span data-resource-private>SECRET</span>sent</p><p hidden>SECRET</p><div><p class=gone>SECRET</p>
 			<input value=SECRET><textarea>SECRET</textarea><select><option>SECRET</select><b>bold</b></div>
@@ -273,6 +274,7 @@ func TestElementsTableAndText(t *testing.T) {
 		expect("with holes", await json("/holes"), [{ A: "1", B: "2" }, { B: "2" }, { A: "3", B: "2", 3: "4", 4: "5" }]);
 		expect("an empty row first", await json("/first"), [[], ["1"]]);
 		expect("columns that are hidden", await json("/columns"), [{ A: "1" }, {}]);
+		expect("a name that is another's with its number", await json("/names"), [{ X: "a", "X 2": "b", "X 2 3": "c" }]);
 		expect("without rows", await json("/empty"), []);
 		expect("a text in lines", await a.read(at("/status")), "Order 7\nPaid, sent\nbold");
 		expect("a text", await a.read(at("/simple")), "one two");

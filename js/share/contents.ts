@@ -10,6 +10,7 @@
  * name.
  */
 
+import { rowByNames } from "./columns.ts";
 import { type Field, hasDots, isPrivate, isSecret, privately, remember } from "./secrets.ts";
 
 export const is = (element: Element, selector: string): boolean => Element.prototype.matches.call(element, selector);
@@ -100,7 +101,7 @@ function entriesOf(field: Field): unknown[] {
 function rowsOf(table: HTMLTableElement): unknown[] {
   const rows = Array.from(table.tBodies, (body) => gridOf(body.rows)).flat();
   const head = table.tHead?.rows.length ? gridOf(table.tHead.rows).at(-1) : headIn(rows);
-  const names = head?.cells.map((cell) => textOf(cell));
+  const heads = head?.cells.map(textOf);
   const columns = head?.cells.map(isShown) ?? [];
   return rows
     .filter(({ row }) => isShown(row) && isShown(row.parentElement!))
@@ -109,16 +110,9 @@ function rowsOf(table: HTMLTableElement): unknown[] {
       const texts = Array.from(cells, (cell, x) =>
         cell && isShown(cell) && (columns[x] ?? true) ? textOf(cell) : undefined,
       );
-      return names ? Object.fromEntries(texts.map((text, x) => [nameOf(names, x), text])) : texts;
+      return heads ? rowByNames(heads, texts) : texts;
     });
 }
-
-/**
- * The name of a column, with its number added if an earlier column has that name; the number alone
- * without a name.
- */
-const nameOf = (names: string[], x: number): string =>
-  names[x] && names.indexOf(names[x]!) === x ? names[x]! : `${names[x] ?? ""} ${x + 1}`.trim();
 
 interface Row {
   row: HTMLTableRowElement;

@@ -153,11 +153,11 @@ function fill(form: HTMLFormElement, input: Input): void {
   const parameters = parametersOf(form);
   const values = Object.entries(input);
   for (const [name, value] of values) {
-    const { schema } = parameters.get(name) ?? {};
+    const { fields = [], schema } = parameters.get(name) ?? {};
     if (!schema) throw new Refusal(`The form has no parameter '${name}'.`);
     if (!fits(value, schema)) throw new Refusal(`'${name}' is not of its schema, ${JSON.stringify(schema)}.`);
-    const { type } = parameters.get(name)!.fields.find((field) => !keeps(field, value)) ?? {};
-    if (type) throw new Refusal(`'${name}' takes no such value of type ${type}.`);
+    const refuses = fields.find((field) => !keeps(field, value));
+    if (refuses) throw new Refusal(`'${name}' takes no such value of type ${refuses.type}.`);
   }
   // A page may make a field anew for the value of another, before or after it: what it has not kept
   // is set once more.

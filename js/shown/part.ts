@@ -2,6 +2,7 @@
  * A part of a page as one resource, by a rule of the user: where it is, and its text, rows or
  * values.
  */
+import { rowByNames } from "../share/columns.ts";
 import type { Field } from "../share/secrets.ts";
 import { type Anchor, find } from "./anchor.ts";
 import {
@@ -73,15 +74,13 @@ function rowsOf(text: string, reader: Reader, { from = 0, links = false }: Sight
     if (isHeader(row, table)) {
       // A row of fields is for the user to filter, and one text says something of all.
       const isNames = cells.some((cell) => !/^($|[{[])/.test(cell)) && (!table.names || new Set(cells).size > 1);
-      if (isNames) table.names = namesOf(cells);
+      if (isNames) table.names = cells;
       continue;
     }
     table.isOpen = false;
     if (!cells.some(Boolean)) continue;
     if (used - from > most.rows) return [...found, `(the page goes on: read from ${used})`];
-    const { names = [] } = table;
-    if (table.names && names.length < cells.length) table.names = namesOf(cells.map((_, x) => names[x] ?? ""));
-    const one = table.names ? Object.fromEntries(cells.map((cell, x) => [table.names![x], cell])) : cells;
+    const one = table.names ? rowByNames(table.names, cells) : cells;
     if (used >= from) found.push(one);
     used += JSON.stringify(one).length;
   }
@@ -145,17 +144,6 @@ function isHeader({ element, cells }: Row, table: Table): boolean {
   if (!table.isOpen || group === "tfoot" || !cells.every(({ cell }) => isHeadCell(cell))) return false;
   table.isOpen = cells.some(({ cell }) => spanOf(cell).x > 1 || spanOf(cell).y > 1);
   return true;
-}
-
-/** A column without a name of its own has its number. */
-function namesOf(cells: string[]): string[] {
-  const names = new Set<string>();
-  for (const [x, cell] of cells.entries()) {
-    let name = cell && !names.has(cell) ? cell : `${cell} ${x + 1}`.trim();
-    for (let n = x + 2; names.has(name); n++) name = `${cell} ${n}`.trim();
-    names.add(name);
-  }
-  return [...names];
 }
 
 /**
